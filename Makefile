@@ -1,0 +1,44 @@
+# The two commands: `make demo` and `make test`. Each sets up all it needs, the first time it runs.
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench clean
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+# Made anew when the dependencies change; otherwise a second run starts at once. The variable pins
+# the build backend too, which pip installs into an environment of its own.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dkae needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet \
+	    --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(READY) ## train on handwritten digits and leave a page to look at in demo/
+	$(BIN)/dkae demo --out demo
+
+test: $(READY) ## run the whole test suite
+	$(BIN)/python -m pytest
+
+lint: $(READY) ## ruff, mypy --strict, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## put the code into its standard form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## benchmarks; they write to benchmarks/results/
+	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/recipes.py
+
+clean: ## remove everything that make has made
+	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,53 @@
+"""Make the MNIST subset that ships with the package from the original training files.
+
+Usage: ``python scripts/make_mnist20k.py SOURCE_DIR [--out PATH]``, where SOURCE_DIR holds
+``train-images-idx3-ubyte.gz`` and ``train-labels-idx1-ubyte.gz``.
+
+``np.savez_compressed`` writes no time stamps, so the same zlib gives the same bytes. If the bytes
+change, the SHA-256 in ``dkae/datasets/mnist.py`` must change with them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dkae.datasets import load_idx
+
+SEED = 1998
+N_SOURCE = 60_000
+N_CHOSEN = 20_000
+DEFAULT_OUT = Path(__file__).resolve().parents[1] / "src/dkae/datasets/data/mnist20k.npz"
+
+
+def make(source: Path, out: Path) -> str:
+    """Write the subset of the training set in `source` to `out` and return its SHA-256."""
+    digits = load_idx(source / "train-images-idx3-ubyte.gz", source / "train-labels-idx1-ubyte.gz")
+    if len(digits.data) != N_SOURCE:
+        raise SystemExit(f"{source} has {len(digits.data)} images: expected {N_SOURCE}")
+    rows = np.sort(np.random.default_rng(SEED).choice(N_SOURCE, N_CHOSEN, replace=False))
+    with out.open("wb") as file:
+        np.savez_compressed(
+            file,
+            images=digits.data[rows],
+            labels=digits.target[rows].astype(np.uint8),
+            source_rows=rows.astype(np.uint16),  # every row number is below 2**16
+        )
+    return hashlib.sha256(out.read_bytes()).hexdigest()
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description="Make the MNIST subset of the package.")
+    parser.add_argument("source", type=Path, help="folder of the original gzipped IDX files")
+    parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="the file to write")
+    args = parser.parse_args(argv)
+    print(make(args.source, args.out))
+
+
+if __name__ == "__main__":
+    main()

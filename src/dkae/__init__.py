@@ -1,0 +1,46 @@
+"""An explicit, invertible feature map for any kernel: deep kernelized autoencoders.
+
+The public names are loaded when they are first used, so that ``import dkae`` (and with it
+``dkae --help``) does not pay for torch and scikit-learn.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dkae import datasets, kernels, recipes
+    from dkae.estimator import DeepKernelizedAutoencoder
+    from dkae.persistence import load, save
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DeepKernelizedAutoencoder",
+    "__version__",
+    "datasets",
+    "kernels",
+    "load",
+    "recipes",
+    "save",
+]
+
+_HOMES = {
+    "DeepKernelizedAutoencoder": "dkae.estimator",
+    "load": "dkae.persistence",
+    "save": "dkae.persistence",
+}
+_ROOMS = {"datasets", "kernels", "recipes"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"dkae.{name}")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'dkae' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

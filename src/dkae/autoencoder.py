@@ -1,0 +1,154 @@
+r"""The stacked autoencoder: encoder and decoder of fully connected layers, weights tied or not.
+
+One layer is the autoencoder of Eq. 1,
+
+.. math:: h = \sigma(W_E x + b_E), \qquad \tilde x = \sigma'(W_D h + b_D),
+
+with :math:`W_D = W_E^\top` where weights are tied. A stack composes the encoders and, in reverse
+order, the decoders. Because a stack *is* a list of layers, the network that pretrains layer i is
+``Autoencoder([layer_i])``, and unfolding costs nothing: the parameters are shared.
+
+Kernels are unknown here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+__all__ = ["ACTIVATIONS", "Autoencoder", "Layer", "build_autoencoder"]
+
+#: Activations by name; the first four are spelled as in scikit-learn's MLPRegressor.
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "identity": lambda x: x,
+    "logistic": torch.sigmoid,
+    "tanh": torch.tanh,
+    "relu": F.relu,
+    "sigmoid": torch.sigmoid,
+    "leaky_relu": F.leaky_relu,
+    "elu": F.elu,
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "softplus": F.softplus,
+}
+
+
+class Layer(nn.Module):
+    """A single-hidden-layer autoencoder (Eq. 1).
+
+    Parameters
+    ----------
+    n_in, n_out : int
+        Width of the input and of the hidden representation.
+    activation, output_activation : str
+        Activation of the hidden representation and of the reconstruction.
+    tied : bool, default=True
+        Whether the decoder uses the transpose of the encoder's weight (the same tensor). The
+        biases are separate in any case.
+    generator : torch.Generator, optional
+        Source of the Glorot-uniform weights. Biases start at zero.
+    """
+
+    def __init__(
+        self,
+        n_in: int,
+        n_out: int,
+        *,
+        activation: str,
+        output_activation: str,
+        tied: bool = True,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.activation = activation
+        self.output_activation = output_activation
+        self.weight = nn.Parameter(_glorot(n_out, n_in, generator))
+        self.bias = nn.Parameter(torch.zeros(n_out))
+        self.decoder_weight = None if tied else nn.Parameter(_glorot(n_in, n_out, generator))
+        self.decoder_bias = nn.Parameter(torch.zeros(n_in))
+
+    def encode(self, x: Tensor) -> Tensor:
+        return ACTIVATIONS[self.activation](F.linear(x, self.weight, self.bias))
+
+    def decode(self, h: Tensor) -> Tensor:
+        weight = self.weight.T if self.decoder_weight is None else self.decoder_weight
+        return ACTIVATIONS[self.output_activation](F.linear(h, weight, self.decoder_bias))
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The arguments that build a layer like this one."""
+        n_out, n_in = self.weight.shape
+        return {
+            "n_in": n_in,
+            "n_out": n_out,
+            "activation": self.activation,
+            "output_activation": self.output_activation,
+            "tied": self.decoder_weight is None,
+        }
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={value!r}" for name, value in self.config.items())
+
+
+class Autoencoder(nn.Module):
+    """A stack of layers: ``encode`` goes up through all of them, ``decode`` comes back down."""
+
+    def __init__(self, layers: Iterable[Layer]) -> None:
+        super().__init__()
+        self._layers = nn.ModuleList(layers)
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The layers from the input to the code."""
+        return cast(list[Layer], list(self._layers))
+
+    @property
+    def n_components(self) -> int:
+        """The width of the code."""
+        return self.layers[-1].weight.shape[0]
+
+    def encode(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer.encode(x)
+        return x
+
+    def decode(self, codes: Tensor) -> Tensor:
+        for layer in reversed(self.layers):
+            codes = layer.decode(codes)
+        return codes
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the codes of x and its reconstruction."""
+        codes = self.encode(x)
+        return codes, self.decode(codes)
+
+
+def build_autoencoder(
+    sizes: Sequence[int],
+    *,
+    activation: str,
+    code_activation: str,
+    output_activation: str,
+    tied: bool = True,
+    generator: torch.Generator | None = None,
+) -> Autoencoder:
+    """Build the stack d - h_1 - ... - N_c from the list of all its widths.
+
+    The decoder of a layer gives back what the layer below put out, so it uses that layer's
+    activation; only the decoder of the first layer uses `output_activation`.
+    """
+    up = [activation] * (len(sizes) - 2) + [code_activation]
+    down = [output_activation, *up]
+    return Autoencoder(
+        Layer(n_in, n_out, activation=a, output_activation=b, tied=tied, generator=generator)
+        for (n_in, n_out), a, b in zip(pairwise(sizes), up, down, strict=False)
+    )
+
+
+def _glorot(n_out: int, n_in: int, generator: torch.Generator | None) -> Tensor:
+    return nn.init.xavier_uniform_(torch.empty(n_out, n_in), generator=generator)

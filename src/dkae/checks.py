@@ -1,0 +1,54 @@
+"""Checks of what a user passes: the message names the parameter, what came and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from numbers import Integral, Real
+from typing import Any
+
+__all__ = ["check_choice", "check_integer", "check_number"]
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
+    """Return `value` if it is one of `choices`, else say which one may have been meant."""
+    known = sorted(choices)
+    if isinstance(value, str) and value in known:
+        return value
+    nearest = get_close_matches(str(value), known, n=1)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    raise ValueError(
+        f"{name}={value!r} is not known: expected one of {', '.join(map(repr, known))}{hint}"
+    )
+
+
+def check_integer(name: str, value: Any, *, at_least: int) -> int:
+    """Return `value` as an int if it is a whole number of the required size."""
+    if _is(value, Integral) and value >= at_least:
+        return int(value)
+    raise ValueError(f"{name}={value!r} must be a whole number of at least {at_least}")
+
+
+def check_number(
+    name: str,
+    value: Any,
+    low: float,
+    high: float = float("inf"),
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> float:
+    """Return `value` as a float if it lies in the interval from `low` to `high`."""
+    if _is(value, Real):
+        above = value > low if open_low else value >= low
+        below = value < high if open_high else value <= high
+        if above and below:
+            return float(value)
+    left = "(" if open_low else "["
+    right = ")" if open_high or high == float("inf") else "]"
+    raise ValueError(f"{name}={value!r} must be a number in {left}{low:g}, {high:g}{right}")
+
+
+def _is(value: Any, kind: type) -> bool:
+    # True and False are numbers to Python, but not what anyone means by one.
+    return isinstance(value, kind) and not isinstance(value, bool)

@@ -1,0 +1,377 @@
+"""DeepKernelizedAutoencoder: the scikit-learn face of the network and its training."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from dkae.autoencoder import ACTIVATIONS, Autoencoder, build_autoencoder
+from dkae.checks import check_choice, check_integer
+from dkae.comparison import compare_grams
+from dkae.kernels import Kernel, Precomputed, Prior, check_prior, make_kernel
+from dkae.kernels.base import Floats, sample_rows
+from dkae.training import FINE_TUNING, Settings, make_progress, run_training
+
+__all__ = ["DeepKernelizedAutoencoder"]
+
+#: Rows that go through the network together in `transform` and `inverse_transform`.
+N_CHUNK_ROWS = 4096
+#: Training rows whose Gram block fixes `kernel_scale_`.
+N_SCALE_ROWS = 2048
+
+
+class DeepKernelizedAutoencoder(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]  # scikit-learn is untyped
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    r"""An explicit, invertible feature map for any kernel.
+
+    An autoencoder whose codes c(x) are trained so that their inner products align with a kernel,
+    while its decoder gives x back (Eq. 8 of the paper, for a batch of k rows):
+
+    .. math::
+        L = \frac{1 - \lambda}{kd} \sum_{i=1}^{k} \|x_i - \tilde x_i\|^2 + \lambda \left\|
+            \frac{C_k}{\|C_k\|_F} - \frac{P_k}{\|P_k\|_F} \right\|_F ,
+        \qquad (C_k)_{ij} = c(x_i)^\top c(x_j), \quad (P_k)_{ij} = \kappa(x_i, x_j) .
+
+    After `fit`, `transform` approximates the map φ into kernel space and `inverse_transform` the
+    map back. The n × n Gram matrix is never needed.
+
+    Parameters
+    ----------
+    n_components : int, default=500
+        N_c, the width of the code.
+    kernel : str, callable, Gaussian-process kernel or Kernel, default="rbf"
+        Name of a kernel of scikit-learn's ``pairwise_kernels``; a function ``(X, Y) -> Gram`` of
+        two arrays of rows; an object of ``sklearn.gaussian_process.kernels``; or a kernel of
+        `dkae.kernels`. A Gram matrix is passed to `fit`.
+    gamma : {"median", "scale"}, float or None, default="median"
+        γ of the kernels that have one; see `dkae.kernels.bandwidth`. None is 1 / n_features.
+    degree, coef0 : float, default=3 and 1
+        Parameters of the polynomial and the sigmoid kernel.
+    kernel_params : mapping, optional
+        Keyword arguments of a callable kernel.
+    alignment_weight : float, default=0.1
+        λ in [0, 1]: 0 is a plain autoencoder, 1 only aligns.
+    hidden_layer_sizes : sequence of int, default=(500, 500, 2000)
+        Widths of the layers between input and code; the decoder mirrors them. May be empty.
+    activation, code_activation : str, default="relu" and "identity"
+        Activation of the hidden layers and of the code.
+    output_activation : str, default="auto"
+        Activation of the reconstruction. "auto" is the sigmoid where all of X lies in [0, 1], and
+        the identity elsewhere.
+    tied_weights : bool, default=True
+        Whether the decoder uses the transposed weights of the encoder.
+    batch_size : int, default=200
+        k, at most the number of rows.
+    max_iter : int, default=20
+        Epochs of training end to end.
+    epoch : {"samples", "pairs"} or int, default=100
+        Batches of an epoch: n/k, the paper's (n/k)², or a fixed number.
+    pretrain_max_iter : int, default=0
+        Epochs of layer-wise pretraining of each layer; 0 switches it off.
+    learning_rate : {"onecycle", "cosine", "constant"}, default="onecycle"
+        Schedule of the learning rate.
+    learning_rate_init : float, default=0.001
+        The (largest) learning rate of Adam.
+    max_grad_norm : float, optional
+        Gradients are clipped to this norm.
+    input_noise : float, default=0.0
+        In training end to end the encoder sees each row with Gaussian noise of a random standard
+        deviation up to this; the decoder must give back the clean row, and the prior is that of
+        the clean row.
+    early_stopping : bool, default=False
+        Stop when the validation loss has not fallen by `tol` for `n_iter_no_change` epochs, and
+        keep the weights of the best epoch.
+    validation_fraction : float, optional
+        Share of the rows that is held out and evaluated after each epoch. None is 0.1 with early
+        stopping and nothing without.
+    n_iter_no_change : int, default=10
+        Patience of early stopping.
+    tol : float, default=1e-4
+        Smallest gain that early stopping counts.
+    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
+        Where the network runs.
+    precision : {"float32", "bfloat16"}, default="float32"
+        Precision of the network; the losses are always in float32.
+    random_state : int, RandomState or None, default=None
+        Seed of weights, batches and noise. With a fixed one, results are bit-identical on one
+        machine with the same number of threads.
+    verbose : int, default=0
+        0 is silent, 1 shows a progress bar.
+
+    Attributes
+    ----------
+    network_ : Autoencoder
+        The trained network, a torch module.
+    kernel_ : Kernel or None
+        The fitted kernel; None after ``fit(X, gram=P)``.
+    kernel_scale_ : float
+        Factor between inner products of codes and the kernel, which the loss leaves open.
+    history_ : list of dict
+        One record for each epoch: phase, epoch, and the loss with both of its terms on the training
+        batches and, if held out, on the validation part.
+    n_iter_ : int
+        Epochs of training end to end.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    The fitted model holds no training data, unless `kernel` itself does. The gamma of the default
+    kernel is chosen on a sample of 1,000 rows.
+
+    References
+    ----------
+    M. Kampffmeyer, S. Løkse, F. M. Bianchi, R. Jenssen, L. Livi: Deep Kernelized Autoencoders,
+    Scandinavian Conference on Image Analysis, 2017.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from dkae import DeepKernelizedAutoencoder
+    >>> X = load_digits().data / 16
+    >>> model = DeepKernelizedAutoencoder(32, hidden_layer_sizes=(128,), random_state=0).fit(X)
+    >>> codes = model.transform(X)
+    >>> codes.shape, model.inverse_transform(codes).shape
+    ((1797, 32), (1797, 64))
+    """
+
+    def __init__(
+        self,
+        n_components: int = 500,
+        *,
+        kernel: str | Callable[..., Any] | Kernel = "rbf",
+        gamma: str | float | None = "median",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: Mapping[str, Any] | None = None,
+        alignment_weight: float = 0.1,
+        hidden_layer_sizes: Sequence[int] = (500, 500, 2000),
+        activation: str = "relu",
+        code_activation: str = "identity",
+        output_activation: str = "auto",
+        tied_weights: bool = True,
+        batch_size: int = 200,
+        max_iter: int = 20,
+        epoch: str | int = 100,
+        pretrain_max_iter: int = 0,
+        learning_rate: str = "onecycle",
+        learning_rate_init: float = 0.001,
+        max_grad_norm: float | None = None,
+        input_noise: float = 0.0,
+        early_stopping: bool = False,
+        validation_fraction: float | None = None,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-4,
+        device: str = "auto",
+        precision: str = "float32",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alignment_weight = alignment_weight
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.code_activation = code_activation
+        self.output_activation = output_activation
+        self.tied_weights = tied_weights
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.epoch = epoch
+        self.pretrain_max_iter = pretrain_max_iter
+        self.learning_rate = learning_rate
+        self.learning_rate_init = learning_rate_init
+        self.max_grad_norm = max_grad_norm
+        self.input_noise = input_noise
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.device = device
+        self.precision = precision
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # --- the map and its inverse -------------------------------------------------------------
+
+    def fit(self, X: Any, y: object = None, *, gram: Any = None) -> Self:
+        """Learn the feature map and its inverse.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows, at least two.
+        y : None
+            Ignored.
+        gram : array of shape (n_samples, n_samples), optional
+            Gram matrix of the rows of X, used instead of `kernel`. Of a NumPy memmap only the
+            blocks that batches need are read.
+        """
+        settings = Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
+        X = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        network = self._build_network(X, seed)
+        kernel, prior = self._kernel_and_prior(X, gram)
+        self.history_ = run_training(
+            network,
+            X,
+            prior,
+            settings,
+            rng=np.random.default_rng(seed),
+            progress=make_progress(self.verbose),
+        )
+        self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in self.history_)
+        self.network_ = network
+        self.kernel_ = kernel if gram is None else None
+        rows = sample_rows(len(X), N_SCALE_ROWS)
+        self.kernel_scale_ = compare_grams(self._encode(X[rows]), prior, rows).scale
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Return the codes of the rows of X, in float32: the map φ into kernel space."""
+        check_is_fitted(self)
+        return self._encode(validate_data(self, X, dtype=np.float32, reset=False))
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """Return the rows that the decoder gives for codes: the map φ⁻¹ back to input space.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Codes from `transform`, or points of code space that no input maps to.
+        """
+        check_is_fitted(self)
+        codes = check_array(X, dtype=np.float32, input_name="codes")
+        if codes.shape[1] != self._n_features_out:
+            raise ValueError(
+                f"codes has {codes.shape[1]} columns, but the model was fitted with "
+                f"n_components={self._n_features_out}: pass codes as transform returns them"
+            )
+        return self._in_chunks(self.network_.decode, codes)
+
+    def gram(self, X: Any, Y: Any = None) -> Floats:
+        """Return the kernel that the codes represent, ``kernel_scale_ * c(x)ᵀ c(y)``.
+
+        This is an approximation of κ(X, Y), with Y = X if it is not given.
+        """
+        codes_x = self.transform(X)
+        codes_y = codes_x if Y is None else self.transform(Y)
+        return np.float32(self.kernel_scale_) * (np.asarray(codes_x) @ np.asarray(codes_y).T)
+
+    def score(self, X: Any, y: object = None, *, gram: Any = None) -> float:
+        """Return the alignment A(C, P) in [0, 1] of the codes with the kernel on all pairs of X.
+
+        Time is O(n²), memory is not: the matrices are gone through tile by tile.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to compare on.
+        y : None
+            Ignored.
+        gram : array of shape (n_samples, n_samples), optional
+            Gram matrix of these rows; needed if the model was fitted with one.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float32, reset=False)
+        kernel = self.kernel_ if gram is None else Precomputed(gram).fit(X)
+        if kernel is None:
+            raise ValueError(
+                "the model has no kernel that it could evaluate on X, because it was fitted with a "
+                "Gram matrix or loaded without its kernel: pass gram=, the Gram matrix of these "
+                "rows"
+            )
+        return max(0.0, compare_grams(self._encode(X), kernel.on(X)).alignment)
+
+    # --- the parts of fit --------------------------------------------------------------------
+
+    def _kernel_and_prior(self, X: Floats, gram: Any) -> tuple[Kernel, Prior]:
+        kernel = (
+            Precomputed(gram)
+            if gram is not None
+            else make_kernel(
+                self.kernel,
+                gamma=self.gamma,
+                degree=self.degree,
+                coef0=self.coef0,
+                kernel_params=self.kernel_params,
+            )
+        )
+        prior = kernel.fit(X).on(X)
+        check_prior(prior, str(kernel))
+        return kernel, prior
+
+    def _build_network(self, X: Floats, seed: int) -> Autoencoder:
+        hidden = self.hidden_layer_sizes
+        hidden = hidden if isinstance(hidden, Iterable) else (hidden,)
+        hidden = [check_integer("each of hidden_layer_sizes", n, at_least=1) for n in hidden]
+        return build_autoencoder(
+            [X.shape[1], *hidden, check_integer("n_components", self.n_components, at_least=1)],
+            activation=check_choice("activation", self.activation, ACTIVATIONS),
+            code_activation=check_choice("code_activation", self.code_activation, ACTIVATIONS),
+            output_activation=self._choose_output_activation(float(X.min()), float(X.max())),
+            tied=self.tied_weights,
+            generator=torch.Generator().manual_seed(seed),
+        )
+
+    def _choose_output_activation(self, low: float, high: float) -> str:
+        name = check_choice("output_activation", self.output_activation, ["auto", *ACTIVATIONS])
+        in_unit_interval = low >= 0 and high <= 1
+        if name == "auto":
+            return "sigmoid" if in_unit_interval else "identity"
+        if name in ("sigmoid", "logistic") and not in_unit_interval:
+            warnings.warn(
+                f"output_activation={name!r} gives values in (0, 1) only, but X ranges over "
+                f"[{low:.4g}, {high:.4g}] and cannot be given back: scale X to [0, 1] or use "
+                "output_activation='auto'",
+                UserWarning,
+                stacklevel=4,
+            )
+        return name
+
+    # --- the network on arrays ---------------------------------------------------------------
+
+    def _encode(self, X: Floats) -> Floats:
+        return self._in_chunks(self.network_.encode, X)
+
+    def _in_chunks(self, function: Callable[[Tensor], Tensor], X: Floats) -> Floats:
+        """Apply one direction of the network; the activations of all rows never coexist."""
+        device = next(self.network_.parameters()).device
+        with torch.inference_mode():
+            chunks = [
+                # A copy, because torch warns of arrays that it must not write to.
+                function(torch.tensor(X[i : i + N_CHUNK_ROWS], device=device)).cpu().numpy()
+                for i in range(0, len(X), N_CHUNK_ROWS)
+            ]
+        return np.concatenate(chunks)
+
+    # --- the scikit-learn contract -----------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.network_.n_components
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "network_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # float32 in, float32 out; anything else also comes out as float32, with no float64 copy.
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags

@@ -1,0 +1,88 @@
+r"""The parameter γ from the data, on a sample of rows.
+
+``"median"``
+    γ is the inverse of the median, over pairs of rows, of the quantity that it multiplies:
+    the L1 distance of the Laplacian kernel, the χ² distance, the absolute inner product of the
+    polynomial and the sigmoid kernel. For the RBF kernel it is the customary
+    :math:`1 / (2 \sigma^2)` with σ the median Euclidean distance.
+``"scale"``
+    :math:`1 / (d \operatorname{Var}(X))`, as in scikit-learn's SVC.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import (
+    euclidean_distances,
+    linear_kernel,
+    manhattan_distances,
+    pairwise_kernels,
+)
+
+from dkae.checks import check_choice, check_number
+from dkae.kernels.base import Floats, sample_rows
+
+__all__ = ["HEURISTICS", "choose_gamma"]
+
+HEURISTICS = ("median", "scale")
+
+#: Rows whose pairs the median is taken over: half a million pairs.
+N_MEDIAN_ROWS = 1000
+
+#: What γ multiplies in each kernel that has one.
+_QUANTITIES = {
+    "rbf": lambda X: 2 * euclidean_distances(X, squared=True),
+    "laplacian": manhattan_distances,
+    "chi2": lambda X: -pairwise_kernels(X, metric="additive_chi2"),
+    "poly": linear_kernel,
+    "polynomial": linear_kernel,
+    "sigmoid": linear_kernel,
+}
+
+
+def choose_gamma(gamma: str | float | None, metric: str, X: Floats) -> float | None:
+    """Return γ as a number for a kernel of scikit-learn, or None where it has none.
+
+    Parameters
+    ----------
+    gamma : {"median", "scale"}, float or None
+        None is 1 / n_features, as in scikit-learn.
+    metric : str
+        Name of the kernel.
+    X : array of shape (n_samples, n_features)
+        The rows that a heuristic looks at.
+    """
+    if metric not in _QUANTITIES:
+        return None
+    if gamma is None:
+        return 1.0 / int(X.shape[1])
+    if isinstance(gamma, str):
+        heuristic = check_choice("gamma", gamma, HEURISTICS)
+        return median_gamma(metric, X) if heuristic == "median" else scale_gamma(X)
+    return check_number("gamma", gamma, 0, open_low=True)
+
+
+def median_gamma(metric: str, X: Floats) -> float:
+    """Return the inverse of the median of what γ multiplies."""
+    quantity = np.abs(_QUANTITIES[metric](X[sample_rows(len(X), N_MEDIAN_ROWS)]))
+    return _inverse(_median_of_positive(quantity[np.triu_indices_from(quantity, k=1)]))
+
+
+def scale_gamma(X: Floats) -> float:
+    """Return 1 / (d Var X)."""
+    # Only the running sums are in float64: the data are not copied.
+    return _inverse(X.shape[1] * float(X.var(dtype=np.float64)))
+
+
+def _median_of_positive(values: NDArray[Any]) -> float:
+    # Duplicated rows are at distance zero and say nothing of the scale.
+    positive = values[values > 0]
+    return float(np.median(positive)) if positive.size else 0.0
+
+
+def _inverse(value: float) -> float:
+    # All rows equal: the kernel is constant, whatever γ is.
+    return 1.0 / value if value > 0 else 1.0

@@ -1,0 +1,150 @@
+"""What a kernel is to dkae, and how its Gram matrix is read block by block.
+
+A :class:`Kernel` is a function κ(x, y). A :class:`Prior` is the Gram matrix P of that function on
+n fixed rows, which is never held whole: training asks for the block of the rows of a batch.
+A new kernel is one class with one method, ``evaluate``; one whose Gram is cheaper from something
+computed once for all rows overrides ``on`` as well.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+__all__ = [
+    "Floats",
+    "Kernel",
+    "Prior",
+    "Rows",
+    "RowsPrior",
+    "check_prior",
+    "check_symmetry",
+    "finite_float32",
+    "sample_rows",
+]
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.intp]
+
+#: Rows of the block on which symmetry and positive semi-definiteness are looked at.
+N_CHECKED_ROWS = 256
+#: A Gram may differ from its transpose by this part of its largest entry (float32 round-off).
+SYMMETRY_TOLERANCE = 1e-4
+#: Negative eigenvalues below this share of the spectrum's mass are round-off.
+NEGATIVE_MASS_TOLERANCE = 1e-4
+
+
+class Prior(Protocol):
+    """The Gram matrix P of n fixed rows, read block by block."""
+
+    def __len__(self) -> int:
+        """Return the number n of rows."""
+        ...
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
+        """Return P[rows][:, columns] in float32; without `columns`, the square block of `rows`."""
+        ...
+
+
+class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
+    """A kernel function κ(x, y), with its parameters as a scikit-learn estimator has them."""
+
+    def __str__(self) -> str:
+        """Return how error messages call it."""
+        return f"kernel {type(self).__name__}"
+
+    @abstractmethod
+    def evaluate(self, X: Floats, Y: Floats | None) -> Any:
+        """Return the matrix κ(x_i, y_j); `Y` is None where it is `X` itself."""
+
+    def fit(self, X: Floats, y: object = None) -> Self:
+        """Learn what depends on the data, such as a bandwidth. Most kernels learn nothing."""
+        return self
+
+    def gram(self, X: Floats, Y: Floats | None = None) -> Floats:
+        """Return κ(X, Y) in float32, checked for shape and finite values."""
+        gram = np.asarray(self.evaluate(X, Y))
+        expected = (len(X), len(X if Y is None else Y))
+        if gram.shape != expected:
+            raise ValueError(
+                f"{self} returned an array of shape {gram.shape}, expected {expected}: "
+                "it must map the rows X and Y to the Gram block of all their pairs"
+            )
+        return finite_float32(gram, str(self))
+
+    def on(self, X: Floats) -> Prior:
+        """Return the Gram matrix of the rows of `X`, to be read block by block."""
+        return RowsPrior(self, X)
+
+
+class RowsPrior:
+    """The prior of a kernel that is evaluated anew for each block."""
+
+    def __init__(self, kernel: Kernel, X: Floats) -> None:
+        self.kernel = kernel
+        self.X = X
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
+        return self.kernel.gram(self.X[rows], None if columns is None else self.X[columns])
+
+
+def check_prior(prior: Prior, name: str) -> None:
+    """Look at the Gram of a sample of rows: refuse what is not a kernel, warn of what is not PSD.
+
+    Every principal block of a positive semi-definite matrix is positive semi-definite, so what is
+    wrong in the sample is wrong in the whole. The sample costs O(1) however many rows there are.
+    """
+    sample = prior.block(sample_rows(len(prior), N_CHECKED_ROWS)).astype(np.float64)
+    largest = np.abs(sample).max()
+    if largest == 0:
+        raise ValueError(
+            f"{name} is zero on all of {len(sample)} sampled rows: there is nothing to align with"
+        )
+    check_symmetry(np.abs(sample - sample.T).max(), largest, name)
+    negative = negative_mass(sample)
+    if negative > NEGATIVE_MASS_TOLERANCE:
+        warnings.warn(
+            f"{name} is not positive semi-definite: on {len(sample)} sampled rows "
+            f"{100 * negative:.2g} % of the mass of its eigenvalues is negative. Inner products "
+            "of codes cannot represent that part; the rest is learnt.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def check_symmetry(asymmetry: float, largest: float, name: str) -> None:
+    """Refuse a Gram that differs from its transpose by `asymmetry`, with `largest` entry."""
+    if asymmetry > SYMMETRY_TOLERANCE * largest:
+        raise ValueError(
+            f"{name} is not symmetric (entries differ from their transposes by up to "
+            f"{asymmetry:.3g}): a kernel is symmetric, pass (P + P.T) / 2 if that is what you mean"
+        )
+
+
+def negative_mass(gram: NDArray[np.float64]) -> float:
+    r"""Return :math:`\sum_{\lambda_i < 0} |\lambda_i| / \sum_i |\lambda_i|` of the eigenvalues."""
+    eigenvalues = np.linalg.eigvalsh(gram)
+    return float(-eigenvalues[eigenvalues < 0].sum() / np.abs(eigenvalues).sum())
+
+
+def sample_rows(n: int, at_most: int) -> Rows:
+    """Return at most `at_most` distinct row numbers below n, the same ones at every call."""
+    return np.sort(np.random.default_rng(0).choice(n, min(n, at_most), replace=False))
+
+
+def finite_float32(gram: NDArray[Any], name: str) -> Floats:
+    """Return a block of a Gram in float32, and refuse one that is not finite."""
+    gram = gram.astype(np.float32, copy=False)
+    if not np.isfinite(gram).all():
+        raise ValueError(
+            f"{name} has NaN or infinite values (in float32): check the kernel and its parameters"
+        )
+    return gram

@@ -1,0 +1,103 @@
+"""Kernels that are functions of two vectors: by name, any callable, any Gaussian-process kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
+
+from dkae.checks import check_choice
+from dkae.kernels.bandwidth import choose_gamma
+from dkae.kernels.base import Floats, Kernel
+
+__all__ = ["FunctionKernel", "GaussianProcessKernel", "PairwiseKernel", "pairwise_names"]
+
+
+def pairwise_names() -> list[str]:
+    """Return the names that scikit-learn's ``pairwise_kernels`` knows."""
+    return sorted(kernel_metrics())
+
+
+class PairwiseKernel(Kernel):
+    """A kernel of scikit-learn's ``pairwise_kernels``, by name.
+
+    Parameters
+    ----------
+    metric : str, default="rbf"
+        One of :func:`pairwise_names`.
+    gamma : {"median", "scale"}, float or None, default="median"
+        See :mod:`dkae.kernels.bandwidth`. Kernels without a γ ignore it.
+    degree, coef0 : float
+        Of the polynomial and the sigmoid kernel; others ignore them.
+
+    Attributes
+    ----------
+    gamma_ : float or None
+        The number that was chosen.
+    """
+
+    def __init__(
+        self,
+        metric: str = "rbf",
+        *,
+        gamma: str | float | None = "median",
+        degree: float = 3,
+        coef0: float = 1,
+    ) -> None:
+        self.metric = metric
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+
+    def __str__(self) -> str:
+        return f"kernel {self.metric!r}"
+
+    def fit(self, X: Floats, y: object = None) -> Self:
+        check_choice("kernel", self.metric, pairwise_names())
+        self.gamma_ = choose_gamma(self.gamma, self.metric, X)
+        return self
+
+    def evaluate(self, X: Floats, Y: Floats | None) -> Any:
+        return pairwise_kernels(
+            X,
+            Y,
+            metric=self.metric,
+            filter_params=True,
+            gamma=self.gamma_,
+            degree=self.degree,
+            coef0=self.coef0,
+        )
+
+
+class FunctionKernel(Kernel):
+    """Any callable ``(X, Y, **params) -> Gram`` on the rows of two arrays.
+
+    Unlike scikit-learn's kernel callables it takes whole arrays, not two single rows: a batch
+    costs one call.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], params: Mapping[str, Any] | None = None
+    ) -> None:
+        self.function = function
+        self.params = params
+
+    def __str__(self) -> str:
+        return f"kernel {getattr(self.function, '__name__', repr(self.function))}"
+
+    def evaluate(self, X: Floats, Y: Floats | None) -> Any:
+        return self.function(X, X if Y is None else Y, **(self.params or {}))
+
+
+class GaussianProcessKernel(Kernel):
+    """A kernel object of ``sklearn.gaussian_process.kernels``, with its sums and products."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+
+    def __str__(self) -> str:
+        return f"kernel {self.kernel}"
+
+    def evaluate(self, X: Floats, Y: Floats | None) -> Any:
+        return self.kernel(X, Y)

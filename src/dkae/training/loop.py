@@ -1,0 +1,156 @@
+"""The training loop: ``train`` runs epochs, an epoch runs steps, a step is Eq. 8 and Adam."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dkae.alignment import Losses, dkae_loss
+from dkae.autoencoder import Autoencoder
+from dkae.training.batches import Batch
+from dkae.training.devices import autocast
+from dkae.training.progress import Progress, Record
+from dkae.training.settings import LEARNING_RATES, Optimizer, Schedule, Settings
+
+__all__ = ["evaluate", "train"]
+
+
+def train(
+    network: Autoencoder,
+    draw: Callable[[], Batch],
+    settings: Settings,
+    *,
+    phase: str,
+    n_epochs: int,
+    n_steps: int,
+    validation: Callable[[], Iterable[Batch]] | None,
+    history: list[Record],
+    progress: Progress,
+) -> None:
+    """Train the network in place, and append one record for each finished epoch to `history`.
+
+    Whatever ends the training early, an exception or Ctrl-C, the network keeps what it has learnt
+    and the history what was finished.
+
+    Parameters
+    ----------
+    draw : callable
+        Returns the next batch.
+    phase : str
+        Name under which the epochs stand in the history.
+    n_epochs, n_steps : int
+        Number of epochs, and of steps in an epoch.
+    validation : callable, optional
+        Returns the batches of the validation part; needed for early stopping.
+    """
+    optimizer = torch.optim.Adam(network.parameters(), settings.learning_rate_init, fused=True)
+    schedule = LEARNING_RATES[settings.learning_rate](
+        optimizer, settings.learning_rate_init, n_epochs * n_steps
+    )
+    best = _BestWeights(network, settings)
+    progress.start(phase, n_epochs * n_steps)
+    try:
+        for epoch in range(1, n_epochs + 1):
+            losses = run_epoch(network, draw, settings, optimizer, schedule, n_steps, progress)
+            record: Record = {"phase": phase, "epoch": epoch, **losses}
+            if validation is not None:
+                scores = evaluate(network, validation(), settings)
+                record |= {f"validation_{name}": score for name, score in scores.items()}
+            history.append(record)
+            progress.epoch(record)
+            if settings.early_stopping and best.is_stale(float(record["validation_loss"])):
+                break
+    finally:
+        best.restore()
+
+
+def run_epoch(
+    network: Autoencoder,
+    draw: Callable[[], Batch],
+    settings: Settings,
+    optimizer: Optimizer,
+    schedule: Schedule,
+    n_steps: int,
+    progress: Progress,
+) -> dict[str, float]:
+    """Take `n_steps` steps and return the mean losses; a loss that is not finite is an error."""
+    network.train()
+    sums: Any = 0
+    for _ in range(n_steps):
+        losses = train_step(network, draw(), settings, optimizer)
+        schedule.step()
+        # The sum stays on the device: reading it would make a GPU wait at every step.
+        sums = sums + torch.stack(losses)
+        progress.step()
+    return _named(sums / n_steps)
+
+
+def train_step(
+    network: Autoencoder, batch: Batch, settings: Settings, optimizer: Optimizer
+) -> Losses:
+    """Take one step of Adam down the gradient of Eq. 8 on a batch."""
+    losses = batch_losses(network, batch, settings)
+    optimizer.zero_grad()
+    losses.total.backward()  # type: ignore[no-untyped-call]
+    if settings.max_grad_norm is not None:
+        torch.nn.utils.clip_grad_norm_(network.parameters(), settings.max_grad_norm)
+    optimizer.step()
+    return Losses(*(loss.detach() for loss in losses))
+
+
+def evaluate(
+    network: Autoencoder, batches: Iterable[Batch], settings: Settings
+) -> dict[str, float]:
+    """Return the mean losses over the batches, without learning from them."""
+    network.eval()
+    with torch.no_grad():
+        losses = [torch.stack(batch_losses(network, batch, settings)) for batch in batches]
+    return _named(torch.stack(losses).mean(dim=0))
+
+
+def batch_losses(network: Autoencoder, batch: Batch, settings: Settings) -> Losses:
+    """Return the losses of one batch: the network in `precision`, the losses in float32."""
+    with autocast(batch.inputs.device, settings.precision):
+        codes, reconstructions = network(batch.inputs)
+    return dkae_loss(
+        batch.targets, codes, reconstructions, batch.prior_gram, settings.alignment_weight
+    )
+
+
+class _BestWeights:
+    """Remembers the weights with the best validation loss, for early stopping."""
+
+    def __init__(self, network: Autoencoder, settings: Settings) -> None:
+        self.network = network
+        self.settings = settings
+        self.loss = math.inf
+        self.weights: dict[str, Tensor] | None = None
+        self.epochs_without_gain = 0
+
+    def is_stale(self, loss: float) -> bool:
+        """Take note of an epoch's validation loss; say if it is time to stop."""
+        gained = loss < self.loss - self.settings.tol
+        self.epochs_without_gain = 0 if gained else self.epochs_without_gain + 1
+        if loss < self.loss:
+            self.loss = loss
+            self.weights = copy.deepcopy(self.network.state_dict())
+        return self.epochs_without_gain >= self.settings.n_iter_no_change
+
+    def restore(self) -> None:
+        if self.weights is not None:
+            self.network.load_state_dict(self.weights)
+
+
+def _named(losses: Tensor) -> dict[str, float]:
+    total, reconstruction, alignment = losses.tolist()
+    if not math.isfinite(total):
+        raise FloatingPointError(
+            f"the loss became {total} in training: scale X (for example to [0, 1] or with "
+            "StandardScaler), lower learning_rate_init, or set max_grad_norm=1"
+        )
+    return {"loss": total, "reconstruction_loss": reconstruction, "alignment_loss": alignment}

@@ -1,0 +1,92 @@
+"""What a person sees while a model trains."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Protocol, Self
+
+__all__ = ["Progress", "RichProgress", "Silence", "make_progress"]
+
+Record = dict[str, str | int | float]
+
+
+class Progress(Protocol):
+    """Is told of phases, steps and finished epochs."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+    def start(self, phase: str, n_steps: int) -> None: ...
+    def step(self) -> None: ...
+    def epoch(self, record: Record) -> None: ...
+
+
+class Silence:
+    """Says nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def start(self, phase: str, n_steps: int) -> None:
+        pass
+
+    def step(self) -> None:
+        pass
+
+    def epoch(self, record: Record) -> None:
+        pass
+
+
+class RichProgress:
+    """A progress bar for each phase, with the losses of the last epoch and the time left."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        # Standard error: what a command prints can be piped while the bar is seen.
+        self._bars = Bars(
+            TextColumn("{task.description:<12}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[losses]}"),
+            console=Console(stderr=True),
+        )
+
+    def __enter__(self) -> Self:
+        self._bars.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bars.__exit__(kind, error, trace)
+
+    def start(self, phase: str, n_steps: int) -> None:
+        self._task = self._bars.add_task(phase, total=n_steps, losses="")
+
+    def step(self) -> None:
+        self._bars.advance(self._task)
+
+    def epoch(self, record: Record) -> None:
+        self._bars.update(
+            self._task,
+            losses=f"L_r {record['reconstruction_loss']:.4f}  L_c {record['alignment_loss']:.3f}",
+        )
+
+
+def make_progress(verbose: int | bool) -> Progress:
+    """Return a silent reporter for ``verbose=0`` and a progress bar otherwise."""
+    return RichProgress() if verbose else Silence()

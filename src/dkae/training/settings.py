@@ -1,0 +1,91 @@
+"""How to train: the estimator's parameters of the same names, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from dkae.checks import check_choice, check_integer, check_number
+from dkae.training.batches import batches_per_epoch
+from dkae.training.devices import PRECISIONS, choose_device
+
+__all__ = ["LEARNING_RATES", "Optimizer", "Schedule", "Settings"]
+
+Optimizer = torch.optim.Optimizer
+Schedule = torch.optim.lr_scheduler.LRScheduler
+
+
+def _constant(optimizer: Optimizer, peak: float, n_steps: int) -> Schedule:
+    return torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0)
+
+
+def _cosine(optimizer: Optimizer, peak: float, n_steps: int) -> Schedule:
+    return torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, n_steps)
+
+
+def _onecycle(optimizer: Optimizer, peak: float, n_steps: int) -> Schedule:
+    # With fewer than ten steps its warm-up of 30 % may be less than one step, which it refuses.
+    return torch.optim.lr_scheduler.OneCycleLR(optimizer, peak, total_steps=max(n_steps, 10))
+
+
+#: Learning-rate schedules by name.
+LEARNING_RATES: dict[str, Callable[[Optimizer, float, int], Schedule]] = {
+    "constant": _constant,
+    "cosine": _cosine,
+    "onecycle": _onecycle,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything about training that is neither data, kernel nor network.
+
+    The meaning of each is in the docstring of `DeepKernelizedAutoencoder`.
+    """
+
+    alignment_weight: float
+    batch_size: int
+    max_iter: int
+    epoch: str | int
+    pretrain_max_iter: int
+    learning_rate: str
+    learning_rate_init: float
+    max_grad_norm: float | None
+    input_noise: float
+    early_stopping: bool
+    validation_fraction: float | None
+    n_iter_no_change: int
+    tol: float
+    device: str
+    precision: str
+
+    def __post_init__(self) -> None:
+        check_number("alignment_weight", self.alignment_weight, 0, 1)
+        check_integer("batch_size", self.batch_size, at_least=2)
+        check_integer("max_iter", self.max_iter, at_least=1)
+        batches_per_epoch(1, 1, self.epoch)
+        check_integer("pretrain_max_iter", self.pretrain_max_iter, at_least=0)
+        check_choice("learning_rate", self.learning_rate, LEARNING_RATES)
+        check_number("learning_rate_init", self.learning_rate_init, 0, open_low=True)
+        if self.max_grad_norm is not None:
+            check_number("max_grad_norm", self.max_grad_norm, 0, open_low=True)
+        check_number("input_noise", self.input_noise, 0)
+        if self.validation_fraction is not None:
+            check_number("validation_fraction", self.validation_fraction, 0, 1, open_high=True)
+        check_integer("n_iter_no_change", self.n_iter_no_change, at_least=1)
+        check_number("tol", self.tol, 0)
+        choose_device(self.device)
+        check_choice("precision", self.precision, PRECISIONS)
+
+    @property
+    def held_out_fraction(self) -> float:
+        """Share of the rows that is kept for validation."""
+        if self.validation_fraction is None:
+            return 0.1 if self.early_stopping else 0.0
+        if self.early_stopping and self.validation_fraction == 0:
+            raise ValueError(
+                "early_stopping=True needs a validation part: validation_fraction=0 leaves none"
+            )
+        return float(self.validation_fraction)

@@ -1,0 +1,211 @@
+"""Tests of the IDX reader: what is valid comes back exactly, what is not says why."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from dkae.datasets import DataFileError, load_idx, read_idx
+
+CODES = {"u1": 0x08, "i1": 0x09, "i2": 0x0B, "i4": 0x0C, "f4": 0x0D, "f8": 0x0E}
+
+# Each example overwrites the same file, so sharing tmp_path between examples is harmless.
+shares_tmp_path = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+
+
+def to_idx(array: npt.NDArray[Any]) -> bytes:
+    """Encode an array as an IDX file."""
+    magic = bytes([0, 0, CODES[array.dtype.str[1:]], array.ndim])
+    sizes = struct.pack(f">{array.ndim}I", *array.shape)
+    return magic + sizes + array.astype(array.dtype.newbyteorder(">")).tobytes()
+
+
+def write(path: Path, content: bytes) -> Path:
+    """Write `content` to `path` and return `path`."""
+    path.write_bytes(content)
+    return path
+
+
+@pytest.fixture
+def images() -> npt.NDArray[np.uint8]:
+    """Five images of 3 x 2 pixels."""
+    return np.arange(30, dtype=np.uint8).reshape(5, 3, 2)
+
+
+@pytest.fixture
+def labels() -> npt.NDArray[np.uint8]:
+    """Five labels."""
+    return np.array([3, 1, 4, 1, 255], dtype=np.uint8)
+
+
+arrays = st.sampled_from(sorted(CODES)).flatmap(
+    lambda name: hnp.arrays(name, hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5))
+)
+
+
+@shares_tmp_path
+@given(array=arrays, compress=st.booleans())
+def test_round_trip(tmp_path: Path, array: npt.NDArray[Any], compress: bool) -> None:
+    """Every type and shape comes back exactly, NaN included, in native byte order."""
+    content = to_idx(array)
+    path = write(tmp_path / "array", gzip.compress(content) if compress else content)
+    result = read_idx(path)
+    assert result.dtype == array.dtype
+    assert result.dtype.isnative
+    assert result.flags.writeable
+    np.testing.assert_array_equal(result, array)
+
+
+@shares_tmp_path
+@given(content=st.binary(max_size=40), prefix=st.sampled_from([b"", b"\0\0\x08", b"\x1f\x8b\x08"]))
+def test_arbitrary_bytes_never_raise_another_error(
+    tmp_path: Path, content: bytes, prefix: bytes
+) -> None:
+    """Garbage is an array or a DataFileError, nothing else."""
+    with contextlib.suppress(DataFileError):
+        read_idx(write(tmp_path / "garbage", prefix + content))
+
+
+@shares_tmp_path
+@given(data=st.data())
+def test_truncated_gzip(tmp_path: Path, data: st.DataObject) -> None:
+    """Cutting a gzip file anywhere is noticed."""
+    content = gzip.compress(to_idx(np.arange(50, dtype=np.int32)))
+    cut = data.draw(st.integers(2, len(content) - 1))
+    with pytest.raises(DataFileError, match="truncated gzip file"):
+        read_idx(write(tmp_path / "cut.gz", content[:cut]))
+
+
+def test_known_bytes(tmp_path: Path) -> None:
+    """The byte order is big-endian, checked without the encoder of these tests."""
+    path = write(tmp_path / "known", bytes.fromhex("00000B01 00000002 0102 FFFE"))
+    np.testing.assert_array_equal(read_idx(str(path)), [258, -2])
+
+
+def test_compression_is_detected_by_content(tmp_path: Path, images: npt.NDArray[np.uint8]) -> None:
+    """A misleading name does not matter as long as the content is valid."""
+    plain = write(tmp_path / "plain.gz", to_idx(images))
+    gzipped = write(tmp_path / "gzipped.idx", gzip.compress(to_idx(images)))
+    np.testing.assert_array_equal(read_idx(plain), images)
+    np.testing.assert_array_equal(read_idx(gzipped), images)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a", b"", "is empty: expected an IDX file"),
+        ("a.gz", gzip.compress(b""), "is empty: expected an IDX file"),
+        ("a", b"PK\3\4", "has the wrong magic number 50 4b 03 04: expected an IDX file"),
+        ("a", b"\0\1\x08\1", "has the wrong magic number 00 01 08 01: expected"),
+        ("a.gz", b"hello", "is named .gz but is not gzip, .* 68 65 6c 6c: expected"),
+        ("a.gz", gzip.compress(b"hello"), "has the wrong magic number 68 65 6c 6c: expected"),
+        ("a.gz", b"\n<!DOCTYPE html>", "looks like an HTML page"),
+        ("a", b"<html>", "looks like an HTML page"),
+        (
+            "a",
+            b"\0\0\x0a\1\0\0\0\0",
+            "has the unknown type code 0x0A .*: expected one of 0x08, .* 0x0E",
+        ),
+        ("a", b"\0\0\x08", "is truncated, it has 3 bytes: its header alone takes 4"),
+        ("a", b"\0\0\x08\3\0\0\0\1", "is truncated, it has 8 bytes: its header alone takes 16"),
+        ("a", b"\0\0\x08\1\0\0\0\3ab", "is truncated, it has 10 bytes: its header announces 11"),
+        ("a", b"\0\0\x0c\1\0\0\0\1abc", "is truncated, it has 11 bytes: its header announces 12"),
+        ("a", b"\0\0\x08\1\0\0\0\3abcd", "is too long, it has 12 bytes: its header announces 11"),
+        ("a", b"\0\0\x08\1" + b"\xff" * 4, "is truncated, .* announces 4294967303"),
+        ("a", b"\0\0\x08\3\0\0\0\0" + b"\xff" * 8, r"has the shape \(0, 4294967295, 4294967295\)"),
+        ("a", b"\0\0\x08\xc8" + b"\0\0\0\1" * 200 + b"x", r"has the shape \(1, 1, .*dimension"),
+    ],
+)
+def test_invalid_content(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    """Each fault is named, together with the file and what was expected."""
+    path = write(tmp_path / name, content)
+    with pytest.raises(DataFileError, match=re.escape(str(path)) + " " + message):
+        read_idx(path)
+
+
+def test_corrupt_gzip(tmp_path: Path) -> None:
+    """A flipped bit in the stream, a wrong checksum and trailing garbage are all noticed."""
+    content = gzip.compress(to_idx(np.arange(99, dtype=np.int16)))
+    for position in (10, len(content) // 2, len(content) - 8):
+        flipped = bytearray(content)
+        flipped[position] ^= 0xFF
+        with pytest.raises(DataFileError, match="gzip file"):
+            read_idx(write(tmp_path / "flipped.gz", bytes(flipped)))
+    with pytest.raises(DataFileError, match="corrupt gzip file"):
+        read_idx(write(tmp_path / "longer.gz", content + b"garbage"))
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    """A missing file is not a damaged one."""
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        read_idx(tmp_path / "nowhere")
+
+
+def test_load_idx(
+    tmp_path: Path, images: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8]
+) -> None:
+    """Images are flattened row by row; labels become int64 without wrapping."""
+    digits = load_idx(
+        write(tmp_path / "images.gz", gzip.compress(to_idx(images))),
+        write(tmp_path / "labels", to_idx(labels)),
+    )
+    assert digits.data.dtype == np.uint8
+    assert digits.target.dtype == np.int64
+    assert np.shares_memory(digits.data, digits.images)
+    np.testing.assert_array_equal(digits.data, np.arange(30).reshape(5, 6))
+    np.testing.assert_array_equal(digits.images, images)
+    np.testing.assert_array_equal(digits.target, [3, 1, 4, 1, 255])
+
+
+def test_load_idx_of_no_images(tmp_path: Path) -> None:
+    """An empty set keeps its number of features."""
+    digits = load_idx(
+        write(tmp_path / "images", to_idx(np.empty((0, 3, 2), np.uint8))),
+        write(tmp_path / "labels", to_idx(np.empty(0, np.uint8))),
+    )
+    assert digits.data.shape == (0, 6)
+
+
+def test_load_idx_swapped_files(
+    tmp_path: Path, images: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8]
+) -> None:
+    """Wrong dimensions: the message says what came and what was expected, for both files."""
+    image_file = write(tmp_path / "images", to_idx(images))
+    label_file = write(tmp_path / "labels", to_idx(labels))
+    with pytest.raises(DataFileError, match=r"labels has uint8 .* \(5,\): expected images"):
+        load_idx(label_file, image_file)
+    with pytest.raises(DataFileError, match=r"images has uint8 .* \(5, 3, 2\): expected labels"):
+        load_idx(image_file, image_file)
+
+
+def test_load_idx_wrong_type(
+    tmp_path: Path, images: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8]
+) -> None:
+    """Only unsigned bytes are images and labels."""
+    label_file = write(tmp_path / "labels", to_idx(labels))
+    signed = write(tmp_path / "signed", to_idx(images.astype(np.int8)))
+    with pytest.raises(DataFileError, match=r"signed has int8 values .*: expected images.* uint8"):
+        load_idx(signed, label_file)
+
+
+def test_load_idx_different_lengths(
+    tmp_path: Path, images: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8]
+) -> None:
+    """Files of different sets are not paired."""
+    image_file = write(tmp_path / "images", to_idx(images))
+    label_file = write(tmp_path / "labels", to_idx(labels[:4]))
+    with pytest.raises(DataFileError, match=r"images has 5 images, but .*labels has 4 labels"):
+        load_idx(image_file, label_file)

@@ -1,0 +1,291 @@
+"""Tests of the MNIST loaders and of the file that ships with the package."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import runpy
+import tracemalloc
+import zlib
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+from sklearn.utils import Bunch
+
+from dkae.datasets import DataFileError, fetch_mnist, load_idx, load_mnist20k, mnist
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ORIGINAL = REPOSITORY.parent / "shared/data/mnist"
+SCRIPT = REPOSITORY / "scripts/make_mnist20k.py"
+DATA_FILE = Path(mnist.__file__).parent / "data/mnist20k.npz"
+ZLIB_OF_DATA_FILE = "1.2.13"
+
+needs_original = pytest.mark.skipif(
+    not (ORIGINAL / "train-images-idx3-ubyte.gz").exists(), reason="needs the original MNIST files"
+)
+
+
+@pytest.fixture(scope="module")
+def digits() -> Bunch:
+    """Load the subset as it is loaded by default."""
+    return load_mnist20k()
+
+
+def test_arrays(digits: Bunch) -> None:
+    """Shapes, types and ranges are as documented."""
+    assert digits.data.shape == (20_000, 784)
+    assert digits.data.dtype == np.uint8
+    assert (digits.data.min(), digits.data.max()) == (0, 255)
+    assert digits.target.shape == (20_000,)
+    assert digits.target.dtype == np.int64
+    assert digits.images.shape == (20_000, 28, 28)
+    assert np.shares_memory(digits.data, digits.images)
+    assert digits.feature_names == [f"pixel{i}" for i in range(1, 785)]
+    assert "NIST Special Databases 1 and 3" in digits.DESCR
+
+
+def test_content_is_plausible(digits: Bunch) -> None:
+    """The class shares, the mean and the empty border are those of MNIST."""
+    full = np.array([5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949])
+    np.testing.assert_allclose(np.bincount(digits.target), full / 3, rtol=0.05)
+    assert digits.data.mean() / 255 == pytest.approx(0.1307, abs=0.001)
+    assert digits.data.std() / 255 == pytest.approx(0.3081, abs=0.002)
+    assert digits.images[:, 0, 0].max() == 0
+    assert len({row.tobytes() for row in digits.data}) == 20_000, "some image is there twice"
+
+
+def test_source_rows(digits: Bunch) -> None:
+    """The rows are distinct rows of the original training set, in their order."""
+    assert digits.source_rows.dtype == np.int64
+    assert (np.diff(digits.source_rows) > 0).all()
+    assert digits.source_rows[0] >= 0
+    assert digits.source_rows[-1] < 60_000
+
+
+def test_scaled(digits: Bunch) -> None:
+    """Scaling divides by 255 in float32, and changes nothing else."""
+    scaled = load_mnist20k(scaled=True)
+    assert scaled.data.dtype == np.float32
+    assert (scaled.data.min(), scaled.data.max()) == (0.0, 1.0)
+    assert np.shares_memory(scaled.data, scaled.images)
+    np.testing.assert_array_equal(scaled.data, digits.data.astype(np.float32) / np.float32(255))
+    np.testing.assert_array_equal(scaled.target, digits.target)
+    np.testing.assert_array_equal(scaled.train, digits.train)
+
+
+def test_scaling_makes_no_float64_copy() -> None:
+    """The peak of memory stays below the size of a single float64 copy, 125 MB."""
+    tracemalloc.start()
+    try:
+        load_mnist20k(scaled=True)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100e6
+
+
+@pytest.mark.parametrize("seed", [0, 1, 12345])
+def test_split_is_disjoint_and_covers_all_rows(seed: int) -> None:
+    """Every row is in exactly one part; every part has every class."""
+    digits = load_mnist20k(split_seed=seed)
+    parts = [digits.train, digits.validation, digits.test]
+    assert [len(part) for part in parts] == [14_000, 3_000, 3_000]
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(20_000))
+    for part in parts:
+        assert part.dtype == np.int64
+        assert (np.diff(part) > 0).all()
+        assert set(digits.target[part]) == set(range(10))
+
+
+def test_split_depends_on_the_seed_only(digits: Bunch) -> None:
+    """Same seed, same split; other seed, other split of the same data."""
+    again, other = load_mnist20k(split_seed=0), load_mnist20k(split_seed=1)
+    for part in ("train", "validation", "test"):
+        np.testing.assert_array_equal(digits[part], again[part])
+        assert not np.array_equal(digits[part], other[part])
+    np.testing.assert_array_equal(digits.data, other.data)
+
+
+def test_split_never_changes(digits: Bunch) -> None:
+    """The default split is pinned: published results depend on it."""
+    digests = [
+        hashlib.sha256(digits[part].astype("<i8").tobytes()).hexdigest()[:16]
+        for part in ("train", "validation", "test")
+    ]
+    assert digests == ["5ceac25756998316", "4a261eaf302afce6", "9c9d0a71d3868a52"]
+
+
+def test_results_are_independent(digits: Bunch) -> None:
+    """Writing into one result does not reach the next."""
+    first = load_mnist20k()
+    first.data[:] = 0
+    np.testing.assert_array_equal(load_mnist20k().data, digits.data)
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "empty"])
+def test_damaged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    """A damaged file is refused, with its name and the remedy."""
+    content = DATA_FILE.read_bytes()
+    flipped = content[:1000] + bytes([content[1000] ^ 1]) + content[1001:]
+    damaged = {"flipped": flipped, "cut": content[:-1], "empty": b""}[damage]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/mnist20k.npz").write_bytes(damaged)
+    monkeypatch.setattr(mnist, "files", lambda package: tmp_path)
+    with pytest.raises(DataFileError, match=r"mnist20k\.npz is damaged.*reinstall the package"):
+        load_mnist20k()
+
+
+def test_data_readme_states_the_file_as_it_is() -> None:
+    """The README next to the file names its size and checksum."""
+    readme = (DATA_FILE.parent / "README.md").read_text(encoding="utf-8")
+    assert mnist.MNIST20K_SHA256 in readme
+    assert f"{DATA_FILE.stat().st_size:,} bytes" in readme
+
+
+@needs_original
+def test_rows_equal_the_original(digits: Bunch) -> None:
+    """Pixels and labels are those of the original rows."""
+    original = load_idx(
+        ORIGINAL / "train-images-idx3-ubyte.gz", ORIGINAL / "train-labels-idx1-ubyte.gz"
+    )
+    np.testing.assert_array_equal(digits.data, original.data[digits.source_rows])
+    np.testing.assert_array_equal(digits.target, original.target[digits.source_rows])
+
+
+@needs_original
+def test_script_reproduces_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The script gives the same arrays and, with the same zlib, the same bytes."""
+    out = tmp_path / "remade"
+    runpy.run_path(str(SCRIPT))["main"]([str(ORIGINAL), "--out", str(out)])
+    printed = capsys.readouterr().out
+    assert hashlib.sha256(out.read_bytes()).hexdigest() in printed
+    with np.load(out) as remade, np.load(DATA_FILE) as shipped:
+        assert remade.files == shipped.files
+        for name in shipped.files:
+            assert remade[name].dtype == shipped[name].dtype
+            np.testing.assert_array_equal(remade[name], shipped[name])
+    if os.name == "posix" and ZLIB_OF_DATA_FILE == zlib.ZLIB_RUNTIME_VERSION:
+        assert mnist.MNIST20K_SHA256 in printed
+
+
+class FakeOpenML:
+    """Stands in for `fetch_openml`: remembers how it was called, returns what OpenML would.
+
+    By default row i is full of i % 256, broadcast so that it takes no memory.
+    """
+
+    def __init__(self) -> None:
+        self.data = np.broadcast_to(np.arange(70_000.0)[:, None] % 256, (70_000, 784))
+        self.error: Exception | None = None
+        self.calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Bunch:
+        """Return pixels as float64 and labels as strings, as the liac-arff parser does."""
+        self.calls.append((args, kwargs))
+        if self.error is not None:
+            raise self.error
+        target = (np.arange(len(self.data)) % 10).astype(str).astype(object)
+        return Bunch(data=self.data, target=target, DESCR="mnist, from a fake")
+
+
+@pytest.fixture
+def openml(monkeypatch: pytest.MonkeyPatch) -> FakeOpenML:
+    """Replace `fetch_openml` by the fake."""
+    fake = FakeOpenML()
+    monkeypatch.setattr(mnist, "fetch_openml", fake)
+    return fake
+
+
+def test_fetch_converts(openml: FakeOpenML, tmp_path: Path) -> None:
+    """Floats become bytes, strings become integers, the split is the original one."""
+    digits = fetch_mnist(data_home=tmp_path)
+    assert digits.data.shape == (70_000, 784)
+    assert digits.data.dtype == np.uint8
+    np.testing.assert_array_equal(digits.data[:, 5], np.arange(70_000) % 256)
+    assert digits.target.dtype == np.int64
+    np.testing.assert_array_equal(digits.target, np.arange(70_000) % 10)
+    assert digits.images.shape == (70_000, 28, 28)
+    assert np.shares_memory(digits.data, digits.images)
+    np.testing.assert_array_equal(digits.train, np.arange(60_000))
+    np.testing.assert_array_equal(digits.test, np.arange(60_000, 70_000))
+    assert digits.DESCR == "mnist, from a fake"
+    assert digits.feature_names[-1] == "pixel784"
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_fetch_stores_images_row_by_row(openml: FakeOpenML, tmp_path: Path, scaled: bool) -> None:
+    """`images` is a view of `data` though the parser returns an array in column order."""
+    values = np.random.default_rng(0).integers(0, 256, (50, 784))
+    openml.data = np.asfortranarray(values.astype(np.float64))
+    digits = fetch_mnist(scaled=scaled, data_home=tmp_path)
+    assert digits.data.flags.c_contiguous
+    assert np.shares_memory(digits.data, digits.images)
+    np.testing.assert_array_equal(digits.data, (values / 255).astype("f4") if scaled else values)
+
+
+def test_fetch_scales_in_float32(openml: FakeOpenML, tmp_path: Path) -> None:
+    """Scaled data is float32 in [0, 1], made without a float64 copy (439 MB)."""
+    tracemalloc.start()
+    try:
+        digits = fetch_mnist(scaled=True, data_home=tmp_path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert digits.data.dtype == np.float32
+    assert (digits.data.min(), digits.data.max()) == (0.0, 1.0)
+    assert np.shares_memory(digits.data, digits.images)
+    assert peak < 300e6
+
+
+def test_fetch_asks_for_the_cache(openml: FakeOpenML, tmp_path: Path) -> None:
+    """The dataset, the parser and the cache are spelled out."""
+    fetch_mnist(data_home=tmp_path)
+    expected = {
+        "version": 1,
+        "as_frame": False,
+        "parser": "liac-arff",
+        "cache": True,
+        "data_home": str(tmp_path),
+    }
+    assert openml.calls == [(("mnist_784",), expected)]
+
+
+def test_fetch_default_cache_is_that_of_sklearn(
+    openml: FakeOpenML, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without `data_home`, scikit-learn decides."""
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "home"))
+    fetch_mnist()
+    assert openml.calls[0][1]["data_home"] == str(tmp_path / "home")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        URLError("no route to host"),
+        TimeoutError("timed out"),
+        http.client.IncompleteRead(b"half"),
+        json.JSONDecodeError("Expecting value", "<html>", 0),
+        EOFError("Compressed file ended"),
+    ],
+)
+def test_fetch_failure(openml: FakeOpenML, tmp_path: Path, error: Exception) -> None:
+    """A failed download says what failed and what works without a network."""
+    openml.error = error
+    message = r"mnist_784.*" + type(error).__name__ + r".*load_mnist20k\(\).*offline.*load_idx"
+    with pytest.raises(ConnectionError, match=message) as raised:
+        fetch_mnist(data_home=tmp_path)
+    assert raised.value.__cause__ is error
+
+
+def test_fetch_into_an_unusable_folder(openml: FakeOpenML, tmp_path: Path) -> None:
+    """A cache folder that cannot be made is not reported as a failed download."""
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError):
+        fetch_mnist(data_home=tmp_path / "file")
+    assert not openml.calls
