@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +25,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "N_c = 2000": {"n_components": 2000},
     "N_c = 128": {"n_components": 128},
     "peak learning rate 2e-3": {"learning_rate_init": 2e-3},
-    "peak learning rate 5e-4": {"learning_rate_init": 5e-4},
     "constant learning rate": {"learning_rate": "constant"},
-    "cosine learning rate": {"learning_rate": "cosine"},
     "gradients clipped to 1": {"max_grad_norm": 1.0},
     "weights not tied": {"tied_weights": False},
     "GELU": {"activation": "gelu"},
-    "SiLU": {"activation": "silu"},
-    "ELU": {"activation": "elu"},
-    "ReLU code": {"code_activation": "relu"},
     "sigmoid code": {"code_activation": "sigmoid"},
     "pretrained (3 epochs a layer)": {"pretrain_max_iter": 3, "max_iter": 17},
     "k = 100, 4,000 steps": {"batch_size": 100, "max_iter": 40},
-    "k = 400, 1,000 steps": {"batch_size": 400, "max_iter": 10},
-    "lambda = 0.5": {"alignment_weight": 0.5},
-    "lambda = 0.01": {"alignment_weight": 0.01},
 }
 
 
@@ -57,13 +48,8 @@ def measure(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
     """Fit on the 14,000 training rows; score on these and on the 3,000 test rows."""
     mnist = load_mnist20k(scaled=True)
     train, test = mnist.data[mnist.train], mnist.data[mnist.test]
-    start = time.perf_counter()
     model.set_params(random_state=0, verbose=sys.stderr.isatty()).fit(train)
-    return {
-        "test": scores(model, test),
-        "train": scores(model, train[:3000]),
-        "seconds": round(time.perf_counter() - start, 1),
-    }
+    return {"test": scores(model, test), "train": scores(model, train[:3000])}
 
 
 def main() -> None:
@@ -81,8 +67,7 @@ def main() -> None:
         test, train = results[name]["test"], results[name]["train"]
         print(
             f"{name:<32} test L_c {test['alignment_loss']:.4f}  MSE "
-            f"{test['reconstruction_mse']:.5f}   train L_c {train['alignment_loss']:.4f}  "
-            f"{results[name]['seconds']:.0f} s",
+            f"{test['reconstruction_mse']:.5f}   train L_c {train['alignment_loss']:.4f}",
             flush=True,
         )
 

@@ -1,0 +1,1 @@
+"""Reads results, draws, writes pages; runs no model."""
