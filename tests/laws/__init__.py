@@ -1,0 +1,1 @@
+"""Laws that every member of a family passes."""

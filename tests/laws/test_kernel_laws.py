@@ -1,0 +1,104 @@
+"""One list of all kernels, and every law over it."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.gaussian_process import kernels as gp
+from sklearn.metrics.pairwise import rbf_kernel
+
+from dkae.kernels import (
+    FunctionKernel,
+    GaussianProcessKernel,
+    PairwiseKernel,
+    Precomputed,
+    check_prior,
+    make_kernel,
+)
+from dkae.kernels.pairwise import pairwise_names
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0.1, 1, (40, 6)).astype(np.float32)
+Y = RNG.uniform(0.1, 1, (15, 6)).astype(np.float32)
+
+NAMED = [PairwiseKernel(name) for name in pairwise_names()]
+KERNELS = [
+    *NAMED,
+    *(PairwiseKernel("rbf", gamma=gamma) for gamma in (None, "scale", 0.7)),
+    PairwiseKernel("poly", degree=2, coef0=0.5),
+    FunctionKernel(rbf_kernel, {"gamma": 0.3}),
+    GaussianProcessKernel(gp.Matern(nu=1.5) + 0.5 * gp.RationalQuadratic()),
+    Precomputed(rbf_kernel(np.vstack([X, Y])), rows=np.vstack([X, Y])),
+]
+
+#: tanh(γ⟨x, y⟩ + c) and the additive χ² kernel are not positive semi-definite in general.
+PSD_KERNELS = [k for k in KERNELS if getattr(k, "metric", "") not in {"sigmoid", "additive_chi2"}]
+
+every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+
+
+@every_kernel
+def test_gram_is_symmetric(kernel):
+    gram = clone(kernel).fit(X).gram(X)
+    np.testing.assert_allclose(gram, gram.T, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", PSD_KERNELS, ids=repr)
+def test_gram_is_positive_semidefinite(kernel):
+    eigenvalues = np.linalg.eigvalsh(clone(kernel).fit(X).gram(X).astype(np.float64))
+    assert eigenvalues.min() > -1e-5 * eigenvalues.max()
+
+
+@every_kernel
+def test_blocks_agree_with_the_whole(kernel):
+    kernel = clone(kernel).fit(X)
+    whole, prior = kernel.gram(X), kernel.on(X)
+    rows, columns = np.array([5, 0, 17]), np.array([3, 17])
+    assert len(prior) == len(X)
+    np.testing.assert_allclose(prior.block(rows), whole[np.ix_(rows, rows)], atol=1e-6)
+    np.testing.assert_allclose(prior.block(rows, columns), whole[np.ix_(rows, columns)], atol=1e-6)
+
+
+@every_kernel
+def test_rectangular_gram_agrees_with_the_square_one(kernel):
+    both = np.vstack([X, Y])
+    kernel = clone(kernel).fit(X)
+    np.testing.assert_allclose(
+        kernel.gram(X, Y), kernel.gram(both)[: len(X), len(X) :], rtol=1e-5, atol=1e-6
+    )
+
+
+@every_kernel
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_result_is_float32_for_any_input_type(kernel, dtype):
+    gram = clone(kernel).fit(X).gram(X.astype(dtype), Y.astype(dtype))
+    assert gram.dtype == np.float32
+    np.testing.assert_allclose(gram, clone(kernel).fit(X).gram(X, Y), rtol=1e-4, atol=1e-5)
+
+
+@every_kernel
+def test_clone_and_pickle_give_the_same_kernel(kernel):
+    expected = clone(kernel).fit(X).gram(X)
+    for copy in (clone(clone(kernel)).fit(X), pickle.loads(pickle.dumps(clone(kernel).fit(X)))):
+        np.testing.assert_array_equal(copy.gram(X), expected)
+
+
+@every_kernel
+def test_fit_does_not_change_parameters(kernel):
+    before = kernel.get_params()
+    after = clone(kernel).fit(X).get_params()
+    assert repr(before) == repr(after)
+
+
+@every_kernel
+def test_it_passes_through_make_kernel(kernel):
+    assert repr(make_kernel(kernel)) == repr(kernel)
+
+
+@every_kernel
+@pytest.mark.filterwarnings("ignore:.*not positive semi-definite")
+def test_it_passes_its_own_checks(kernel):
+    check_prior(clone(kernel).fit(X).on(X), str(kernel))

@@ -1,0 +1,50 @@
+"""Measures of a pair of Gram matrices by tiles, against the dense formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkae import comparison
+from dkae.alignment import alignment, alignment_loss
+from dkae.comparison import compare_grams
+from dkae.kernels import PairwiseKernel
+
+
+@given(st.integers(2, 40), st.integers(1, 50), st.integers(0, 100))
+def test_tiles_give_the_dense_result(n_rows, tile, seed):
+    rng = np.random.default_rng(seed)
+    X, codes = (rng.standard_normal((n_rows, 3)).astype(np.float32) for _ in range(2))
+    kernel = PairwiseKernel("rbf").fit(X)
+    C, P = (torch.from_numpy(g).double() for g in (codes @ codes.T, kernel.gram(X)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison, "N_TILE_ROWS", tile)
+        result = compare_grams(codes, kernel.on(X))
+    assert result.alignment == pytest.approx(alignment(C, P).item(), abs=1e-6)
+    assert result.alignment_loss == pytest.approx(alignment_loss(C, P).item(), abs=1e-5)
+    assert result.scale == pytest.approx(((C * P).sum() / (C * C).sum()).item(), rel=1e-4)
+
+
+def test_rows_choose_a_part_of_the_prior():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 3)).astype(np.float32)
+    kernel, rows = PairwiseKernel("rbf").fit(X), np.array([3, 9, 11])
+    part = compare_grams(X[rows], kernel.on(X), rows)
+    assert part == compare_grams(X[rows], kernel.on(X[rows]))
+
+
+def test_scale_makes_codes_reproduce_a_proportional_kernel():
+    X = np.random.default_rng(0).standard_normal((20, 3)).astype(np.float32)
+    result = compare_grams(X / 2, PairwiseKernel("linear").fit(X).on(X))
+    assert result.scale == pytest.approx(4)
+    assert result.alignment == pytest.approx(1)
+    assert result.alignment_loss == pytest.approx(0, abs=1e-3)
+
+
+def test_zero_codes_are_useless_but_harmless():
+    X = np.ones((4, 2), np.float32)
+    result = compare_grams(0 * X, PairwiseKernel("linear").fit(X).on(X))
+    assert (result.alignment, result.scale) == (0, 1)

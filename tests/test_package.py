@@ -1,0 +1,167 @@
+"""Tests of the package as a whole: its names, its version, and what ships with it."""
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import dkae
+
+ROOT = Path(__file__).parents[1]
+SHIPPED = [
+    "py.typed",
+    "datasets/data/mnist20k.npz",
+    "datasets/data/README.md",
+    "report/templates/demo.html",
+]
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def run_python(code):
+    return subprocess.check_output([sys.executable, "-c", code], text=True)
+
+
+@pytest.fixture(scope="module")
+def pins():
+    """Return the lines of constraints.txt that are not comments."""
+    lines = read("constraints.txt").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", dkae.__all__)
+def test_public_name_resolves(name):
+    assert getattr(dkae, name) is not None
+
+
+def test_star_import_gives_the_public_names():
+    namespace = {}
+    exec("from dkae import *", namespace)
+    assert set(dkae.__all__) <= namespace.keys()
+
+
+def test_dir_lists_the_public_names():
+    assert dir(dkae) == sorted(dkae.__all__)
+
+
+def test_unknown_attribute_raises():
+    with pytest.raises(AttributeError, match="module 'dkae' has no attribute 'nonsense'"):
+        dkae.nonsense  # noqa: B018
+
+
+def test_unknown_import_raises():
+    with pytest.raises(ImportError, match="nonsense"):
+        from dkae import nonsense  # noqa: F401
+
+
+def test_public_names_are_the_objects_themselves():
+    from dkae.estimator import DeepKernelizedAutoencoder
+    from dkae.persistence import load, save
+
+    assert dkae.DeepKernelizedAutoencoder is DeepKernelizedAutoencoder
+    assert (dkae.load, dkae.save) == (load, save)
+
+
+def test_import_is_light():
+    code = "import sys, dkae; print({'torch', 'sklearn', 'numpy', 'scipy'} & set(sys.modules))"
+    assert run_python(code) == "set()\n"
+
+
+def test_dir_is_light():
+    code = "import sys, dkae; dir(dkae); print('torch' in sys.modules)"
+    assert run_python(code) == "False\n"
+
+
+# --- version -------------------------------------------------------------------------------------
+
+
+def test_version_is_the_installed_one():
+    assert dkae.__version__ == importlib.metadata.version("dkae")
+
+
+def test_version_in_the_citation_file():
+    assert re.findall(r"^version: (.+)$", read("CITATION.cff"), re.MULTILINE) == [dkae.__version__]
+
+
+@pytest.mark.skipif(not (ROOT / "CHANGELOG.md").exists(), reason="there is no CHANGELOG.md")
+def test_version_is_the_newest_release_of_the_changelog():
+    releases = re.findall(r"^## \[?v?(\d[^\] ]*)", read("CHANGELOG.md"), re.MULTILINE)
+    assert releases[0] == dkae.__version__
+
+
+# --- what ships ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_file_is_in_the_package(name):
+    assert (files("dkae") / name).is_file()
+
+
+@pytest.fixture(scope="module")
+def wheel_names(tmp_path_factory):
+    """Return the names of the files in a wheel that is built from the sources."""
+    pytest.importorskip("hatchling")
+    out = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = out.iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.namelist()
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_file_is_in_the_wheel(name, wheel_names):
+    assert f"dkae/{name}" in wheel_names
+
+
+def test_every_module_is_in_the_wheel(wheel_names):
+    modules = {path.relative_to(ROOT / "src").as_posix() for path in ROOT.glob("src/**/*.py")}
+    assert modules <= set(wheel_names)
+
+
+def test_wheel_has_the_package_and_nothing_beside_it(wheel_names):
+    assert {name.split("/")[0] for name in wheel_names} == {
+        "dkae",
+        f"dkae-{dkae.__version__}.dist-info",
+    }
+
+
+# --- constraints ---------------------------------------------------------------------------------
+
+
+def test_every_constraint_is_an_exact_pin(pins):
+    loose = [line for line in pins if not re.fullmatch(r"[\w.-]+==\d[\w.+]*", line)]
+    assert (pins != [], loose) == (True, [])
+
+
+def test_torch_is_pinned(pins):
+    assert "torch==2.13.0" in pins
+
+
+def test_nothing_is_pinned_twice(pins):
+    names = [normalise(line) for line in pins]
+    assert len(names) == len(set(names))
+
+
+def test_every_direct_dependency_is_pinned(pins):
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = [line for group in (project["dependencies"], *extras) for line in group]
+    names = {normalise(line) for line in wanted} - {"dkae"}
+    assert names <= {normalise(line) for line in pins}
+
+
+def normalise(requirement):
+    """Return the name of a requirement as indexes spell it."""
+    return re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", requirement)[0]).lower()
