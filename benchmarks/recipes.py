@@ -26,12 +26,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "N_c = 128": {"n_components": 128},
     "peak learning rate 2e-3": {"learning_rate_init": 2e-3},
     "constant learning rate": {"learning_rate": "constant"},
-    "gradients clipped to 1": {"max_grad_norm": 1.0},
     "weights not tied": {"tied_weights": False},
     "GELU": {"activation": "gelu"},
-    "sigmoid code": {"code_activation": "sigmoid"},
     "pretrained (3 epochs a layer)": {"pretrain_max_iter": 3, "max_iter": 17},
-    "k = 100, 4,000 steps": {"batch_size": 100, "max_iter": 40},
 }
 
 

@@ -21,6 +21,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dkae.checks import check_choice
+
 __all__ = ["ACTIVATIONS", "Autoencoder", "Layer", "build_autoencoder"]
 
 #: Activations by name; the first four are spelled as in scikit-learn's MLPRegressor.
@@ -65,8 +67,8 @@ class Layer(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.activation = activation
-        self.output_activation = output_activation
+        self.activation = check_choice("activation", activation, ACTIVATIONS)
+        self.output_activation = check_choice("output_activation", output_activation, ACTIVATIONS)
         self.weight = nn.Parameter(_glorot(n_out, n_in, generator))
         self.bias = nn.Parameter(torch.zeros(n_out))
         self.decoder_weight = None if tied else nn.Parameter(_glorot(n_in, n_out, generator))

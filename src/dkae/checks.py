@@ -7,7 +7,16 @@ from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
-__all__ = ["check_choice", "check_integer", "check_number"]
+import numpy as np
+
+__all__ = ["check_boolean", "check_choice", "check_integer", "check_number"]
+
+
+def check_boolean(name: str, value: Any) -> bool:
+    """Return `value` as a bool; a string such as "False" would count as true."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise ValueError(f"{name}={value!r} must be True or False")
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:

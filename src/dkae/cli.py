@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,6 +37,8 @@ def _output(endings: str) -> Callable[[Command], Command]:
             raise click.BadParameter(f"{value} must end in one of {endings}")
         if not value.parent.is_dir():
             raise click.BadParameter(f"folder {value.parent} does not exist")
+        if not os.access(value.parent, os.W_OK):
+            raise click.BadParameter(f"folder {value.parent} cannot be written to")
         return value
 
     path = click.Path(dir_okay=False, writable=True, path_type=Path)
@@ -205,11 +208,11 @@ def _clear_errors() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise click.ClickException(
-            f"{error}: install it with pip install 'dkae[report]'"
-        ) from error
+        if error.name not in ("jinja2", "matplotlib"):
+            raise
+        raise click.ClickException(f"{error}: pip install 'dkae[report]'") from error
     except (ValueError, OSError, FloatingPointError) as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(" ".join(str(error).split())) from error
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
@@ -235,6 +238,7 @@ def _parse_pairs(pairs: tuple[str, ...]) -> dict[str, Any]:
 
 def _parse(text: str) -> Any:
     """Return JSON as what it says (0.5, true, null, [1, 2]) and anything else as a string."""
+    text = {"True": "true", "False": "false", "None": "null"}.get(text, text)
     try:
         return json.loads(text)
     except json.JSONDecodeError:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from dkae.autoencoder import ACTIVATIONS, Autoencoder, build_autoencoder
-from dkae.checks import check_choice, check_integer
+from dkae.checks import check_boolean, check_choice, check_integer
 from dkae.comparison import compare_grams
 from dkae.kernels import Kernel, Precomputed, Prior, check_prior, make_kernel
 from dkae.kernels.base import Floats, sample_rows
@@ -326,7 +326,7 @@ class DeepKernelizedAutoencoder(
             activation=check_choice("activation", self.activation, ACTIVATIONS),
             code_activation=check_choice("code_activation", self.code_activation, ACTIVATIONS),
             output_activation=self._choose_output_activation(float(X.min()), float(X.max())),
-            tied=self.tied_weights,
+            tied=check_boolean("tied_weights", self.tied_weights),
             generator=torch.Generator().manual_seed(seed),
         )
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from dkae import __version__
+from dkae.atomic import replacing
 from dkae.autoencoder import Autoencoder, Layer
 from dkae.estimator import DeepKernelizedAutoencoder
 from dkae.kernels import PairwiseKernel
@@ -44,8 +44,11 @@ def save(model: DeepKernelizedAutoencoder, path: str | os.PathLike[str]) -> None
         raise ValueError("model is not fitted: call fit before save")
     header = {"format": FORMAT, "dkae": __version__, "model": json.dumps(_describe(model))}
     weights = {name: t.detach().cpu() for name, t in model.network_.state_dict().items()}
-    with _replacing(Path(path)) as temporary:
-        save_file(weights, temporary, metadata=header)
+    with replacing(Path(path)) as temporary:
+        try:
+            save_file(weights, temporary, metadata=header)
+        except safetensors.SafetensorError as error:  # a full disk, for example
+            raise OSError(f"{path} could not be written: {error}") from error
 
 
 def load(path: str | os.PathLike[str], *, device: str = "cpu") -> DeepKernelizedAutoencoder:
@@ -67,13 +70,17 @@ def load(path: str | os.PathLike[str], *, device: str = "cpu") -> DeepKernelized
 def _describe(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
     """Return everything but the weights, as JSON can hold it."""
     described: dict[str, Any] = {
-        "params": {k: v for k, v in model.get_params(deep=False).items() if _is_plain(v)},
+        "params": {},
         "attributes": {name: getattr(model, name) for name in _PLAIN_ATTRIBUTES},
         "layers": [layer.config for layer in model.network_.layers],
         "kernel": None,
     }
-    if isinstance(model.kernel_, PairwiseKernel):
-        described["kernel"] = model.kernel_.get_params() | {"gamma": model.kernel_.gamma_}
+    for name, value in model.get_params(deep=False).items():
+        with contextlib.suppress(TypeError):
+            described["params"][name] = _plain(value)
+    # A subclass may compute something else from the same parameters.
+    if type(model.kernel_) is PairwiseKernel:
+        described["kernel"] = _plain(model.kernel_.get_params() | {"gamma": model.kernel_.gamma_})
     if hasattr(model, "feature_names_in_"):
         described["feature_names"] = list(model.feature_names_in_)
     return described
@@ -82,28 +89,42 @@ def _describe(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
 def _rebuild(
     described: dict[str, Any], weights: dict[str, Tensor], device: str
 ) -> DeepKernelizedAutoencoder:
-    model = DeepKernelizedAutoencoder(**(described["params"] | {"device": device}))
+    kernel = _rebuild_kernel(described["kernel"])
+    # A kernel that is not in the file must not turn into the default one when fit is called again.
+    params = {"kernel": kernel or "precomputed"} | described["params"] | {"device": device}
+    model = DeepKernelizedAutoencoder(**params)
     for name in _PLAIN_ATTRIBUTES:
         setattr(model, name, described["attributes"][name])
-    model.network_ = Autoencoder(Layer(**config) for config in described["layers"]).eval()
+    model.network_ = Autoencoder([Layer(**config) for config in described["layers"]]).eval()
+    if not model.network_.layers:
+        raise ValueError("there are no layers")
     model.network_.load_state_dict(weights)
     model.network_.to(choose_device(device))
-    kernel = described["kernel"]
-    model.kernel_ = None if kernel is None else PairwiseKernel(**kernel)
-    if model.kernel_ is not None:
-        model.kernel_.gamma_ = kernel["gamma"]
+    model.kernel_ = kernel
     if "feature_names" in described:
         model.feature_names_in_ = np.array(described["feature_names"], dtype=object)
     return model
 
 
-def _is_plain(value: Any) -> bool:
-    """Say whether JSON gives the value back as it was, but for tuples, which become lists."""
+def _rebuild_kernel(described: dict[str, Any] | None) -> PairwiseKernel | None:
+    if described is None:
+        return None
+    kernel = PairwiseKernel(**described)
+    kernel.gamma_ = described["gamma"]
+    return kernel
+
+
+def _plain(value: Any) -> Any:
+    """Return the value as JSON gives it back (lists for tuples); a TypeError if it cannot."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
     if isinstance(value, (list, tuple)):
-        return all(map(_is_plain, value))
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
-    return value is None or isinstance(value, (bool, int, float, str))
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"{type(value).__name__} is not plain data")
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
@@ -115,22 +136,3 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
             return file.metadata() or {}, {name: file.get_tensor(name) for name in names}
     except safetensors.SafetensorError as error:
         raise ModelFileError(f"{path} is not a dkae model file ({error})") from error
-
-
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`, which takes its place when all went well."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        # mkstemp makes the file private; a model is as readable as any file that a user writes.
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -56,6 +56,13 @@ def test_float32_comes_back_bit_by_bit(ending, array, tmp_path):
     assert back.tobytes() == array.tobytes()
 
 
+def test_nine_digits_in_a_csv_are_enough_for_any_float32(tmp_path):
+    bits = np.random.default_rng(0).integers(0, 2**32, (1000, 4), dtype=np.uint32)
+    array = np.nan_to_num(bits.view(np.float32))
+    write_array(tmp_path / "a.csv", array, names(array))
+    assert read_array(str(tmp_path / "a.csv")).tobytes() == array.tobytes()
+
+
 @pytest.mark.parametrize("ending", [".npy", ".npz"])
 @pytest.mark.parametrize("dtype", ["u1", "i8", "f8", "f4"])
 def test_binary_files_keep_the_type(ending, dtype, tmp_path):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import csv
+import warnings
+import zipfile
+import zlib
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.utils import Bunch
 
+from dkae.atomic import replacing
 from dkae.checks import check_choice
 from dkae.datasets.idx import DataFileError, read_idx
 from dkae.datasets.mnist import fetch_mnist, load_mnist20k
@@ -52,79 +57,125 @@ def read_array(source: str) -> NDArray[Any]:
     """
     if source.partition(":")[0] in DATASETS:
         return load_dataset(source)
-    path, _, key = source.partition(".npz:")
+    stem, _, key = source.partition(".npz:")
+    path = Path(f"{stem}.npz" if key else source)
+    if not path.is_file():
+        raise FileNotFoundError(_missing(source))
     if key:
-        return _read_npz(Path(f"{path}.npz"), key)
-    file = Path(source)
-    if not file.is_file():
-        known = ", ".join(sorted(DATASETS))
-        raise FileNotFoundError(f"{source} is neither a file nor a data set ({known})")
-    if "ubyte" in file.name or ".idx" in file.name:
-        images = read_idx(file)
-        return images.reshape(len(images), -1)
-    readers = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}
-    if file.suffix not in readers:
-        raise DataFileError(f"{file} has the ending {file.suffix!r}: expected .npy, .npz or .csv")
-    return readers[file.suffix](file)
+        return _read_npz(path, key)
+    if path.suffix in _READERS:
+        return _READERS[path.suffix](path)
+    if "ubyte" in path.name or ".idx" in path.name:
+        return _read_images(path)
+    raise DataFileError(f"{path} has the ending {path.suffix!r}: expected .npy, .npz or .csv")
 
 
 def write_array(path: Path, array: NDArray[Any], columns: Sequence[str]) -> None:
     """Write an array as .npy, .npz or .csv (with the header `columns`), by the path's ending."""
-    if path.suffix == ".npy":
-        np.save(path, array)
-    elif path.suffix == ".npz":
-        np.savez_compressed(path, data=array)
-    else:
-        np.savetxt(path, array, delimiter=",", header=",".join(columns), comments="", fmt="%.9g")
+    with replacing(path) as temporary:
+        if path.suffix == ".npy":
+            np.save(temporary, array)
+            # NumPy does not notice when the end of a small array no longer fits on the disk.
+            if temporary.stat().st_size < array.nbytes:
+                raise OSError(f"{path} could not be written whole: is the disk full?")
+        elif path.suffix == ".npz":
+            np.savez_compressed(temporary, data=array)
+        else:
+            _write_csv(temporary, array, columns)
+
+
+def _missing(source: str) -> str:
+    nearest = get_close_matches(source.partition(":")[0], DATASETS, n=1)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    known = ", ".join(sorted(DATASETS))
+    return f"{source} is neither a file nor a data set ({known}){hint}"
 
 
 def _read_npy(path: Path) -> NDArray[Any]:
     try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         raise DataFileError(f"{path} is not a NumPy file of numbers ({error})") from error
+    if not isinstance(array, np.ndarray):
+        raise DataFileError(f"{path} is an archive of arrays: give it the ending .npz")
     return array
 
 
 def _read_npz(path: Path, key: str | None = None) -> NDArray[Any]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            names = list(archive)
-            if key is None and len(names) != 1:
-                raise DataFileError(
-                    f"{path} holds {len(names)} arrays ({', '.join(names)}): say which one, for "
-                    f"example {path}:{names[0] if names else 'name'}"
-                )
-            name = names[0] if key is None else check_choice(f"array in {path}", key, names)
-            return np.asarray(archive[name])
+        # Opened here, because NumPy leaves a damaged archive open.
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise DataFileError(f"{path} is a single array: give it the ending .npy")
+            return np.asarray(archive[_choose_array(path, list(archive), key)])
     except DataFileError:
         raise
-    except (OSError, EOFError, ValueError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise DataFileError(f"{path}: {error}") from error
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataFileError(f"{path} cannot be read as .npz: {error}") from error
+
+
+def _choose_array(path: Path, names: list[str], key: str | None) -> str:
+    if key is not None:
+        return check_choice(f"array in {path}", key, names)
+    if len(names) != 1:
+        raise DataFileError(
+            f"{path} holds {len(names)} arrays ({', '.join(names)}): say which one, for example "
+            f"{path}:{names[0] if names else 'name'}"
+        )
+    return names[0]
 
 
 def _read_csv(path: Path) -> NDArray[Any]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        first = next(csv.reader(file), [])
     try:
-        array: NDArray[Any] = np.loadtxt(
-            path,
-            delimiter=",",
-            dtype=np.float32,
-            ndmin=2,
-            skiprows=0 if _all_numbers(first) else 1,
-            encoding="utf-8-sig",
-        )
-    except ValueError as error:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            n_headers = int(_is_header(next(csv.reader(file), [])))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*input contained no data")
+            rows: NDArray[Any] = np.loadtxt(
+                path,
+                delimiter=",",
+                dtype=np.float32,
+                ndmin=2,
+                skiprows=n_headers,
+                comments=None,
+                encoding="utf-8-sig",
+            )
+    except (ValueError, csv.Error) as error:
         raise DataFileError(f"{path} is not a table of numbers: {error}") from error
-    return array
+    if rows.size == 0:
+        raise DataFileError(f"{path} has no rows: expected numbers, separated by commas")
+    return rows
 
 
-def _all_numbers(fields: Sequence[str]) -> bool:
+def _write_csv(path: Path, array: NDArray[Any], columns: Sequence[str]) -> None:
+    # A header of numbers could not be told from a row.
+    header = ",".join(columns) if _is_header(columns) else ""
+    np.savetxt(path, array, delimiter=",", header=header, comments="", fmt="%.9g", encoding="utf-8")
+
+
+def _is_header(fields: Sequence[str]) -> bool:
+    """Say whether a first line has names: something, and not one number in it."""
+    return any(field.strip() for field in fields) and not any(map(_is_number, fields))
+
+
+def _is_number(field: str) -> bool:
     try:
-        [float(field) for field in fields]
+        float(field)
     except ValueError:
         return False
     return True
+
+
+def _read_images(path: Path) -> NDArray[Any]:
+    images = read_idx(path)
+    if images.size == 0 or images.ndim == 0:
+        raise DataFileError(f"{path} holds an array of shape {images.shape}: expected rows")
+    return images.reshape(len(images), -1)
+
+
+_READERS: dict[str, Callable[[Path], NDArray[Any]]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".csv": _read_csv,
+}

@@ -25,6 +25,7 @@ RESULTS_FILE = "results.json"
 ARRAYS_FILE = "arrays.npz"
 
 N_EPOCHS = 20
+N_HELD_OUT = 1400
 N_GRAM_ROWS_A_CLASS = 50
 
 
@@ -48,13 +49,14 @@ def run_demo(out: Path, *, n_steps: int, seed: int, verbose: bool) -> dict[str, 
         hidden_layer_sizes=(256, 256, 512),
         max_iter=N_EPOCHS,
         epoch=max(1, n_steps // N_EPOCHS),
-        validation_fraction=0.1,
+        validation_fraction=N_HELD_OUT / len(X_train),
         random_state=seed,
         verbose=verbose,
     ).fit(X_train)
     results = {
         "title": "Demo: a smaller network and budget than the paper's",
         "layers": [X_test.shape[1], *model.hidden_layer_sizes, model.n_components],
+        "n_rows": {"training": len(X_train), "held out": N_HELD_OUT, "test": len(X_test)},
         "n_steps": model.n_iter_ * int(model.epoch),
         "config": {k: v for k, v in model.get_params().items() if k != "verbose"},
         "gamma": kernel.gamma_,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 
-from dkae.checks import check_choice
+from dkae.checks import check_choice, check_number
 from dkae.kernels.bandwidth import choose_gamma
 from dkae.kernels.base import Floats, Kernel
 
@@ -55,6 +56,8 @@ class PairwiseKernel(Kernel):
 
     def fit(self, X: Floats, y: object = None) -> Self:
         check_choice("kernel", self.metric, pairwise_names())
+        check_number("degree", self.degree, 0)
+        check_number("coef0", self.coef0, -math.inf)
         self.gamma_ = choose_gamma(self.gamma, self.metric, X)
         return self
 

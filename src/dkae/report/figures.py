@@ -9,6 +9,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 from numpy.typing import NDArray
 
 __all__ = ["draw_digit_rows", "draw_gram_matrices", "draw_losses"]
@@ -32,7 +33,7 @@ def draw_digit_rows(rows: Mapping[str, NDArray[Any]], shape: tuple[int, int]) ->
     """Draw rows of images, each row with its name, pixels crisp."""
     n_columns = len(next(iter(rows.values())))
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(0.8 * n_columns + 1.6, 0.85 * len(rows)), layout="constrained")
+        figure = Figure(figsize=(0.85 * n_columns + 0.9, 0.9 * len(rows)), layout="constrained")
         axes = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
         for ax, (name, images) in zip(axes, rows.items(), strict=True):
             # One picture for the whole row: no gaps of uneven width from rounding.
@@ -74,8 +75,8 @@ def draw_losses(history: Sequence[Mapping[str, Any]], steps_an_epoch: int) -> Fi
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9, 3.2), layout="constrained")
         for ax, (term, title) in zip(figure.subplots(1, 2), panels.items(), strict=True):
-            _draw_curves(ax, steps, history, term)
             ax.set(title=title, xlabel="training steps", yscale="log")
+            _draw_curves(ax, steps, history, term)
             ax.legend()
     return figure
 
@@ -87,6 +88,7 @@ def _draw_curves(
     if f"validation_{term}" in history[0]:
         values = [record[f"validation_{term}"] for record in history]
         ax.plot(steps, values, "s--", ms=3, color=ORANGE, label="validation")
-    # Numbers in full: 2 × 10⁻² is harder to read than 0.02.
+    # Numbers in full, at 1, 2 and 5 of each decade: 2 × 10⁻² is harder to read than 0.02.
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     ax.yaxis.set_major_formatter("{x:g}")
-    ax.yaxis.set_minor_formatter("{x:g}")
+    ax.yaxis.set_minor_locator(NullLocator())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from dkae.checks import check_choice, check_integer, check_number
+from dkae.checks import check_boolean, check_choice, check_integer, check_number
 from dkae.training.batches import batches_per_epoch
 from dkae.training.devices import PRECISIONS, choose_device
 
@@ -72,6 +72,7 @@ class Settings:
         if self.max_grad_norm is not None:
             check_number("max_grad_norm", self.max_grad_norm, 0, open_low=True)
         check_number("input_noise", self.input_noise, 0)
+        check_boolean("early_stopping", self.early_stopping)
         if self.validation_fraction is not None:
             check_number("validation_fraction", self.validation_fraction, 0, 1, open_high=True)
         check_integer("n_iter_no_change", self.n_iter_no_change, at_least=1)
