@@ -27,10 +27,10 @@ model = DeepKernelizedAutoencoder(
 pca = PCA(5).fit(X)
 eigenvalues = np.linalg.eigvalsh(X.T @ X)[::-1]
 best = np.sqrt((eigenvalues[:5] ** 2).sum() / (eigenvalues**2).sum())
-weight = model.network_.layers[0].weight.detach().numpy()
-row_space = np.linalg.svd(weight, full_matrices=False)[2]
-cosines = np.linalg.svd(row_space @ pca.components_.T, compute_uv=False)
+# Canonical correlations of codes and principal components: all 1 if they span one space.
+code_space, pca_space = (np.linalg.qr(z)[0] for z in (model.transform(X), pca.transform(X)))
+correlations = np.linalg.svd(code_space.T @ pca_space, compute_uv=False)
 
 print(f"alignment of the codes         {model.score(X):.6f}")
 print(f"best that rank 5  can reach    {best:.6f}")
-print(f"smallest cosine between the code space and the principal subspace: {cosines.min():.4f}")
+print(f"smallest canonical correlation {correlations.min():.6f}")

@@ -1,6 +1,7 @@
 """The ten lines of the README."""
 
 from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 
 from dkae import DeepKernelizedAutoencoder
@@ -13,6 +14,6 @@ codes = model.fit(train).transform(test)
 images = model.inverse_transform(codes)
 print(f"{codes.shape} codes, alignment with the kernel {model.score(test):.4f}")
 print(f"reconstruction error {((images - test) ** 2).mean():.4f}")
-pipeline = make_pipeline(model, PCA(32)).fit(train)
+pipeline = make_pipeline(FrozenEstimator(model), PCA(32)).fit(train)
 denoised = pipeline.inverse_transform(pipeline.transform(test))
 print(f"after PCA(32) in kernel space and back {((denoised - test) ** 2).mean():.4f}")

@@ -41,11 +41,14 @@ def test_loss_is_zero_for_proportional_matrices(a, factor):
     assert alignment_loss(factor * gram(a), gram(a)).item() < 1e-14
 
 
-@given(matrices, matrices)
-def test_loss_is_zero_only_for_proportional_matrices(a, b):
-    C, P = gram(a), gram(b)
-    if alignment_loss(C, P) < 1e-12:
-        assert torch.allclose(C / C.norm(), P / P.norm())
+@given(matrices, st.floats(1e-6, 1))
+def test_loss_is_not_zero_for_matrices_that_are_not_proportional(a, t):
+    P = gram(a)
+    other = torch.from_numpy(np.random.default_rng(0).standard_normal((6, 6)))
+    D = other - (other * P).sum() / (P * P).sum() * P  # orthogonal to P
+    C = P / P.norm() + t * D / D.norm()
+    # ‖C‖ = √(1 + t²) and ⟨C, P⟩ = ‖P‖, so the angle between them is atan(t).
+    assert alignment_loss(C, P).item() == pytest.approx(2 * math.sin(math.atan(t) / 2), rel=1e-6)
 
 
 @given(matrices, matrices, st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))

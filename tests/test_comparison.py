@@ -44,6 +44,16 @@ def test_scale_makes_codes_reproduce_a_proportional_kernel():
     assert result.alignment_loss == pytest.approx(0, abs=1e-3)
 
 
+@pytest.mark.parametrize("scale", [1e-15, 1e-8, 1e8, 1e15])
+def test_extreme_scales(scale):
+    X = np.random.default_rng(0).standard_normal((20, 3)).astype(np.float32)
+    prior = PairwiseKernel("rbf", gamma=0.1).fit(X).on(X)
+    expected = compare_grams(X, prior)
+    result = compare_grams((X * scale).astype(np.float32), prior)
+    assert result.alignment == pytest.approx(expected.alignment, rel=1e-5)
+    assert result.scale == pytest.approx(expected.scale / scale**2, rel=1e-4)
+
+
 def test_zero_codes_are_useless_but_harmless():
     X = np.ones((4, 2), np.float32)
     result = compare_grams(0 * X, PairwiseKernel("linear").fit(X).on(X))

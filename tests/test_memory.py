@@ -23,9 +23,9 @@ def small() -> int:
     return peak_of_fit(5_000)
 
 
-def test_peak_does_not_grow_with_the_square_of_the_rows(small):
-    n_squared = 4 * 60_000**2  # bytes of a float32 Gram matrix: 14.4 GB
-    assert peak_of_fit(60_000) - small < n_squared / 200
+def test_peak_does_not_grow_with_the_rows(small):
+    # n² floats are 14.4 GB, but even one copy of the data would be 15 MB.
+    assert peak_of_fit(60_000) - small < 10e6
 
 
 def test_peak_grows_with_the_square_of_the_batch(small):

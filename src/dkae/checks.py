@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -48,7 +49,7 @@ def check_number(
     open_high: bool = False,
 ) -> float:
     """Return `value` as a float if it lies in the interval from `low` to `high`."""
-    if _is(value, Real):
+    if _is(value, Real) and math.isfinite(value):
         above = value > low if open_low else value >= low
         below = value < high if open_high else value <= high
         if above and below:

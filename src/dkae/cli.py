@@ -161,6 +161,7 @@ def score(model: Path, data: str, gram: str | None) -> None:
 
         fitted = load(model, device="auto")
         rows = np.asarray(read_array(data), dtype=np.float32)
+        # First of all, because it says what is missing.
         alignment = fitted.score(rows, gram=None if gram is None else read_array(gram))
         back = fitted.inverse_transform(fitted.transform(rows))
         result = {
@@ -182,7 +183,11 @@ def score(model: Path, data: str, gram: str | None) -> None:
     help="Folder for the results.",
 )
 @click.option(
-    "--steps", default=2000, show_default=True, type=click.IntRange(min=20), help="Training steps."
+    "--steps",
+    default=2000,
+    show_default=True,
+    type=click.IntRange(min=20),
+    help="Training steps, in 20 epochs.",
 )
 @click.option("--seed", default=0, show_default=True, type=int)
 @click.option("--quiet", is_flag=True, help="No progress bar.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -17,16 +18,16 @@ from torch import Tensor
 from dkae.autoencoder import ACTIVATIONS, Autoencoder, build_autoencoder
 from dkae.checks import check_boolean, check_choice, check_integer
 from dkae.comparison import compare_grams
-from dkae.kernels import Kernel, Precomputed, Prior, check_prior, make_kernel
-from dkae.kernels.base import Floats, sample_rows
+from dkae.kernels import Kernel, Precomputed, check_block, make_kernel
+from dkae.kernels.base import FixedPrior, Floats, sample_rows
 from dkae.training import FINE_TUNING, Settings, make_progress, run_training
 
 __all__ = ["DeepKernelizedAutoencoder"]
 
 #: Rows that go through the network together in `transform` and `inverse_transform`.
 N_CHUNK_ROWS = 4096
-#: Training rows whose Gram block fixes `kernel_scale_`.
-N_SCALE_ROWS = 2048
+#: Training rows whose block of the prior is checked before training and fixes the scale after it.
+N_SAMPLE_ROWS = 512
 
 
 class DeepKernelizedAutoencoder(
@@ -81,7 +82,8 @@ class DeepKernelizedAutoencoder(
     pretrain_max_iter : int, default=0
         Epochs of layer-wise pretraining of each layer; 0 switches it off.
     learning_rate : {"onecycle", "cosine", "constant"}, default="onecycle"
-        Schedule of the learning rate.
+        Schedule of the learning rate; "onecycle" also moves Adam's first moment between 0.95 and
+        0.85, as is usual with it.
     learning_rate_init : float, default=0.001
         The (largest) learning rate of Adam.
     max_grad_norm : float, optional
@@ -221,13 +223,27 @@ class DeepKernelizedAutoencoder(
             Ignored.
         gram : array of shape (n_samples, n_samples), optional
             Gram matrix of the rows of X, used instead of `kernel`. Of a NumPy memmap only the
-            blocks that batches need are read.
+            blocks of the batches are read, and one of 512 rows to check it.
         """
+        before = self.__dict__.copy()
+        try:
+            return self._fit(X, y, gram)
+        except BaseException:
+            # A model that was fitted before stays as it was.
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any, y: object, gram: Any) -> Self:
         settings = Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
         X = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         network = self._build_network(X, seed)
-        kernel, prior = self._kernel_and_prior(X, gram)
+        kernel = self._make_kernel(gram).fit(X, y)
+        prior = kernel.on(X)
+        rows = sample_rows(len(X), N_SAMPLE_ROWS)
+        block = prior.block(rows)
+        check_block(block, str(kernel))
         self.history_ = run_training(
             network,
             X,
@@ -239,8 +255,7 @@ class DeepKernelizedAutoencoder(
         self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in self.history_)
         self.network_ = network
         self.kernel_ = kernel if gram is None else None
-        rows = sample_rows(len(X), N_SCALE_ROWS)
-        self.kernel_scale_ = compare_grams(self._encode(X[rows]), prior, rows).scale
+        self.kernel_scale_ = compare_grams(self._encode(X[rows]), FixedPrior(block)).scale
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -301,21 +316,17 @@ class DeepKernelizedAutoencoder(
 
     # --- the parts of fit --------------------------------------------------------------------
 
-    def _kernel_and_prior(self, X: Floats, gram: Any) -> tuple[Kernel, Prior]:
-        kernel = (
-            Precomputed(gram)
-            if gram is not None
-            else make_kernel(
-                self.kernel,
-                gamma=self.gamma,
-                degree=self.degree,
-                coef0=self.coef0,
-                kernel_params=self.kernel_params,
-            )
+    def _make_kernel(self, gram: Any) -> Kernel:
+        if gram is not None:
+            return Precomputed(gram)
+        return make_kernel(
+            self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+            random_state=self.random_state,
         )
-        prior = kernel.fit(X).on(X)
-        check_prior(prior, str(kernel))
-        return kernel, prior
 
     def _build_network(self, X: Floats, seed: int) -> Autoencoder:
         hidden = self.hidden_layer_sizes
@@ -366,6 +377,13 @@ class DeepKernelizedAutoencoder(
     @property
     def _n_features_out(self) -> int:
         return self.network_.n_components
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the network as it is on the CPU: the reader may have no GPU."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "network_" in state:
+            state["network_"] = copy.deepcopy(state["network_"]).cpu()
+        return state
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")

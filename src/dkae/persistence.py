@@ -22,9 +22,9 @@ from torch import Tensor
 from dkae import __version__
 from dkae.atomic import replacing
 from dkae.autoencoder import Autoencoder, Layer
+from dkae.devices import choose_device
 from dkae.estimator import DeepKernelizedAutoencoder
 from dkae.kernels import PairwiseKernel
-from dkae.training.devices import choose_device
 
 __all__ = ["ModelFileError", "load", "save"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
@@ -44,6 +46,15 @@ def test_none_is_one_over_the_number_of_features_and_a_number_is_itself():
     assert choose_gamma(2, "rbf", X) == 2.0
 
 
+def test_scale_makes_no_float64_copy_of_the_data():
+    big = np.ones((20_000, 50), np.float32)
+    tracemalloc.start()
+    choose_gamma("scale", "rbf", big)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < big.nbytes / 2
+
+
 @pytest.mark.parametrize("name", ["linear", "cosine", "additive_chi2"])
 def test_kernels_without_gamma_have_none(name):
     assert choose_gamma("median", name, X) is None
@@ -68,7 +79,7 @@ def test_a_sample_is_enough_and_always_the_same():
     assert gamma == pytest.approx(1 / (2 * np.median(pdist(many)) ** 2), rel=0.05)
 
 
-@pytest.mark.parametrize("gamma", [0, -1.0, float("nan"), True])
+@pytest.mark.parametrize("gamma", [0, -1.0, float("nan"), float("inf"), True])
 def test_impossible_numbers_are_refused(gamma):
     with pytest.raises(ValueError, match=r"gamma=.* must be a number in \(0, inf\)"):
         choose_gamma(gamma, "rbf", X)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
-from dkae.kernels import PairwiseKernel, Precomputed, check_prior, make_kernel
+from dkae.kernels import PairwiseKernel, Precomputed, check_block, make_kernel
 from dkae.kernels.base import negative_mass
 from dkae.kernels.pairwise import pairwise_names
 
@@ -70,10 +71,15 @@ def test_callable_that_is_not_finite():
         make_kernel(lambda A, B: np.full((len(A), len(B)), np.nan)).gram(X)
 
 
+@pytest.mark.parametrize("view", [lambda G: np.broadcast_to(1.0, G.shape), lambda G: G[::-1]])
+def test_callable_may_return_any_kind_of_view(view, tiny):
+    tiny(kernel=lambda A, B: view((A @ B.T)[::-1])).fit(X)
+
+
 def test_callable_that_is_not_symmetric():
     prior = make_kernel(lambda A, B: A[:, :1] - 2 * B[:, 0]).fit(X).on(X)
     with pytest.raises(ValueError, match=r"not symmetric .*differ from their transposes"):
-        check_prior(prior, "kernel")
+        check_block(prior.block(np.arange(30)), "kernel")
 
 
 def test_negative_mass_is_the_share_of_the_spectrum():
@@ -82,9 +88,8 @@ def test_negative_mass_is_the_share_of_the_spectrum():
 
 
 def test_indefinite_gram_is_accepted_with_a_warning_that_says_how_much():
-    prior = Precomputed(np.diag([3.0, -1.0])).fit(X[:2]).on(X[:2])
     with pytest.warns(UserWarning, match=r"not positive semi-definite.* 25 % of the mass"):
-        check_prior(prior, "gram")
+        check_block(np.diag(np.float32([3.0, -1.0])), "gram")
 
 
 class TestPrecomputed:
@@ -112,8 +117,18 @@ class TestPrecomputed:
             kernel.on(np.vstack([X[:1], X[:1] + 1]))
 
     def test_rows_of_another_number(self):
-        with pytest.raises(ValueError, match="rows has 29 rows, but gram_matrix has 30"):
+        with pytest.raises(ValueError, match=r"gram has shape \(30, 30\), but rows has 29 rows"):
             Precomputed(P, rows=X[:-1]).fit(X)
+
+    def test_equal_rows_with_different_values_are_refused(self):
+        doubled, gram = np.vstack([X, X[:1]]), np.pad(P, (0, 1), mode="wrap") + np.eye(31)
+        with pytest.raises(ValueError, match="rows 0 and 30 are equal vectors"):
+            Precomputed(gram, rows=doubled).fit(doubled)
+
+    @pytest.mark.parametrize("gram", [P * 1j, scipy.sparse.csr_array(P)])
+    def test_complex_and_sparse_matrices_are_refused(self, gram):
+        with pytest.raises(ValueError, match="gram has entries of type"):
+            Precomputed(gram).fit(X)
 
     def test_clone_shares_the_matrix(self):
         kernel = Precomputed(P, rows=X)
@@ -151,9 +166,7 @@ class TestPrecomputed:
 
     def test_matrix_of_other_rows(self):
         kernel = Precomputed(P).fit(X)
-        with pytest.raises(
-            ValueError, match=r"shape \(30, 30\), but X has 12 rows: pass the square"
-        ):
+        with pytest.raises(ValueError, match=r"shape \(30, 30\), but X has 12 rows: pass that of"):
             kernel.on(X[:12])
 
 

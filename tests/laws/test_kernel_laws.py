@@ -7,16 +7,24 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor, RandomTreesEmbedding
 from sklearn.gaussian_process import kernels as gp
+from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import rbf_kernel
 
 from dkae.kernels import (
+    ForestKernel,
     FunctionKernel,
     GaussianProcessKernel,
     PairwiseKernel,
     Precomputed,
-    check_prior,
+    ProbabilisticClusterKernel,
+    TransformerKernel,
+    center,
+    check_block,
+    ideal_gram,
     make_kernel,
+    normalize,
 )
 from dkae.kernels.pairwise import pairwise_names
 
@@ -32,6 +40,28 @@ KERNELS = [
     FunctionKernel(rbf_kernel, {"gamma": 0.3}),
     GaussianProcessKernel(gp.Matern(nu=1.5) + 0.5 * gp.RationalQuadratic()),
     Precomputed(rbf_kernel(np.vstack([X, Y])), rows=np.vstack([X, Y])),
+    *(
+        ProbabilisticClusterKernel(4, 2, random_state=0, reg_covar=1e-2, **params)
+        for params in (
+            {},
+            {"tolerance": 0},
+            {"normalize": "cosine"},
+            {"normalize": "max"},
+            {"covariance_type": "spherical"},
+            {"covariance_type": "full"},
+        )
+    ),
+    ForestKernel(n_estimators=20, random_state=0),
+    ForestKernel(RandomForestRegressor(10, random_state=0).fit(X, X[:, 0])),
+    TransformerKernel(Nystroem(n_components=10, random_state=0).fit(X)),
+    TransformerKernel(RandomTreesEmbedding(5, random_state=0).fit(X)),
+    normalize(PairwiseKernel("poly")),
+    center(PairwiseKernel("rbf")),
+    normalize(center(PairwiseKernel("laplacian"), max_reference=30)),
+    0.3 * PairwiseKernel("rbf") + PairwiseKernel("linear"),
+    PairwiseKernel("rbf") * PairwiseKernel("linear") * 2,
+    ideal_gram(np.arange(55) % 3, rows=np.vstack([X, Y])),
+    ideal_gram(np.arange(55) % 4 - 1, rows=np.vstack([X, Y])) + PairwiseKernel("rbf"),
 ]
 
 #: tanh(γ⟨x, y⟩ + c) and the additive χ² kernel are not positive semi-definite in general.
@@ -50,6 +80,12 @@ def test_gram_is_symmetric(kernel):
 def test_gram_is_positive_semidefinite(kernel):
     eigenvalues = np.linalg.eigvalsh(clone(kernel).fit(X).gram(X).astype(np.float64))
     assert eigenvalues.min() > -1e-5 * eigenvalues.max()
+
+
+@every_kernel
+def test_diag_agrees_with_gram(kernel):
+    kernel = clone(kernel).fit(X)
+    np.testing.assert_allclose(kernel.diag(X), kernel.gram(X).diagonal(), rtol=1e-5, atol=1e-6)
 
 
 @every_kernel
@@ -101,4 +137,4 @@ def test_it_passes_through_make_kernel(kernel):
 @every_kernel
 @pytest.mark.filterwarnings("ignore:.*not positive semi-definite")
 def test_it_passes_its_own_checks(kernel):
-    check_prior(clone(kernel).fit(X).on(X), str(kernel))
+    check_block(clone(kernel).fit(X).gram(X), str(kernel))

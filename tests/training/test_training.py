@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
-from dkae import recipes
+from dkae import devices, recipes
 from dkae.autoencoder import Autoencoder
-from dkae.training import devices, loop, run
-from dkae.training.settings import LEARNING_RATES
+from dkae.training import loop, run
+from dkae.training.settings import LEARNING_RATES, Settings
 
 
 def weights(model) -> list[np.ndarray]:
@@ -63,7 +66,7 @@ def test_one_step_is_one_step_of_adam_on_equation_8(digits):
     model.set_params(batch_size=300, max_iter=1, epoch=1, learning_rate="constant")
     network = model._build_network(digits, seed_of(0))
     x = torch.from_numpy(digits)
-    P = torch.from_numpy(model._kernel_and_prior(digits, None)[0].gram(digits))
+    P = torch.from_numpy(model._make_kernel(None).fit(digits).gram(digits))
     adam = torch.optim.Adam(network.parameters(), lr=1e-3, foreach=False, fused=False)
     codes, back = network(x)
     C = codes @ codes.T
@@ -157,6 +160,16 @@ class TestEarlyStopping:
         _, held_out = run.split_rows(len(digits), 0.1, rng)
         assert model.score(digits[held_out]) == pytest.approx(1 - min(losses) ** 2 / 2, abs=1e-5)
 
+    def test_gains_below_the_tolerance_do_not_count(self, digits, tiny):
+        model = tiny(n_iter_no_change=2, tol=0.1)
+        settings = Settings(**{f.name: getattr(model, f.name) for f in fields(Settings)})
+        best = loop._BestWeights(model._build_network(digits, 0), settings)
+        assert [best.is_stale(loss) for loss in (1.0, 0.8, 0.75, 0.72)] == [False] * 3 + [True]
+
+    def test_one_held_out_row_would_be_aligned_with_anything(self):
+        train, held_out = run.split_rows(10, 0.1, np.random.default_rng(0))
+        assert (len(train), len(held_out)) == (8, 2)
+
     def test_held_out_rows_are_not_trained_on(self, digits, tiny):
         rng = np.random.default_rng(0)
         train, held_out = run.split_rows(100, 0.25, rng)
@@ -165,7 +178,7 @@ class TestEarlyStopping:
         assert set(train) | set(held_out) == set(range(100))
 
     def test_it_needs_a_validation_part(self, digits, tiny):
-        with pytest.raises(ValueError, match="validation_fraction=0 leaves none"):
+        with pytest.raises(ValueError, match="validation_fraction=0 holds none"):
             tiny(early_stopping=True, validation_fraction=0).fit(digits)
 
     def test_two_rows_cannot_be_split(self, digits, tiny):
@@ -224,6 +237,8 @@ def test_schedules_never_exceed_the_peak_and_work_for_any_budget(name, n_steps):
     assert 0 < max(rates) <= 0.1 + 1e-12
     if name == "constant":
         assert rates == [0.1] * n_steps
+    elif n_steps == 57:
+        assert rates[-1] < 0.001
 
 
 def test_onecycle_rises_and_falls(digits, tiny, monkeypatch):
@@ -264,12 +279,35 @@ def test_divergence_is_a_clear_error(digits, tiny):
         tiny(learning_rate_init=1e30, learning_rate="constant").fit(digits)
 
 
+def test_divergence_in_the_very_last_step_is_found_too(digits, tiny):
+    with pytest.raises(FloatingPointError, match="a weight became infinite"):
+        tiny(max_iter=1, epoch=1, learning_rate_init=1e39, learning_rate="constant").fit(digits)
+
+
 def test_failed_refit_leaves_the_fitted_model_as_it_was(digits, tiny):
     model = tiny().fit(digits)
     codes = model.transform(digits)
+    model.set_params(learning_rate_init=1e30, learning_rate="constant")
     with pytest.raises(FloatingPointError):
-        model.set_params(learning_rate_init=1e30, learning_rate="constant").fit(digits)
+        model.fit(digits[:, :30])
+    with pytest.raises(ValueError, match="zero everywhere"):
+        model.fit(digits[:, :30], gram=np.zeros((300, 300)))
+    assert model.n_features_in_ == 64
     np.testing.assert_array_equal(model.transform(digits), codes)
+
+
+def test_gradients_are_not_kept(digits, tiny):
+    assert all(p.grad is None for p in tiny().fit(digits).network_.parameters())
+
+
+def test_blas_gets_its_threads_back_after_trainings_in_threads(digits, tiny):
+    def threads():
+        return [i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"]
+
+    before = threads()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda seed: tiny(random_state=seed).fit(digits), range(4)))
+    assert threads() == before
 
 
 def test_noise_trains_a_denoiser(digits, tiny):
@@ -305,6 +343,8 @@ class TestDevices:
         full = tiny(**budget).fit(digits)
         assert half.history_[-1]["loss"] == pytest.approx(full.history_[-1]["loss"], rel=0.1)
         assert half.transform(digits).dtype == np.float32
+        if devices.bfloat16_works("cpu"):
+            assert not np.array_equal(half.transform(digits), full.transform(digits))
 
     def test_broken_bfloat16_falls_back_with_one_warning(self, digits, tiny, monkeypatch):
         def fail(device_type):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 from pathlib import Path
 from typing import Any
@@ -48,11 +49,13 @@ def run_demo(out: Path, *, n_steps: int, seed: int, verbose: bool) -> dict[str, 
         gamma=kernel.gamma,
         hidden_layer_sizes=(256, 256, 512),
         max_iter=N_EPOCHS,
-        epoch=max(1, n_steps // N_EPOCHS),
+        epoch=math.ceil(n_steps / N_EPOCHS),
         validation_fraction=N_HELD_OUT / len(X_train),
         random_state=seed,
         verbose=verbose,
     ).fit(X_train)
+    if not model.history_:
+        raise ValueError("the demo was interrupted in its first epoch: there is nothing to draw")
     results = {
         "title": "Demo: a smaller network and budget than the paper's",
         "layers": [X_test.shape[1], *model.hidden_layer_sizes, model.n_components],

@@ -55,14 +55,17 @@ def choose_gamma(gamma: str | float | None, metric: str, X: Floats) -> float | N
     X : array of shape (n_samples, n_features)
         The rows that a heuristic looks at.
     """
+    if isinstance(gamma, str):
+        check_choice("gamma", gamma, HEURISTICS)
+    elif gamma is not None:
+        gamma = check_number("gamma", gamma, 0, open_low=True)
     if metric not in _QUANTITIES:
         return None
-    if gamma is None:
-        return 1.0 / int(X.shape[1])
-    if isinstance(gamma, str):
-        heuristic = check_choice("gamma", gamma, HEURISTICS)
-        return median_gamma(metric, X) if heuristic == "median" else scale_gamma(X)
-    return check_number("gamma", gamma, 0, open_low=True)
+    if gamma == "median":
+        return median_gamma(metric, X)
+    if gamma == "scale":
+        return scale_gamma(X)
+    return 1.0 / X.shape[1] if gamma is None else float(gamma)
 
 
 def median_gamma(metric: str, X: Floats) -> float:
@@ -73,8 +76,11 @@ def median_gamma(metric: str, X: Floats) -> float:
 
 def scale_gamma(X: Floats) -> float:
     """Return 1 / (d Var X)."""
-    # Only the running sums are in float64: the data are not copied.
-    return _inverse(X.shape[1] * float(X.var(dtype=np.float64)))
+    # By chunks of rows: NumPy's own var in float64 would copy the data to float64.
+    mean = X.mean(dtype=np.float64)
+    chunks = (X[i : i + 1024] for i in range(0, len(X), 1024))
+    squares = sum(float(np.square(chunk - mean).sum()) for chunk in chunks)
+    return _inverse(X.shape[1] * squares / X.size)
 
 
 def _median_of_positive(values: NDArray[Any]) -> float:

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 __all__ = [
+    "FixedPrior",
     "Floats",
     "Kernel",
     "Prior",
     "Rows",
     "RowsPrior",
-    "check_prior",
+    "check_block",
     "check_symmetry",
     "finite_float32",
     "sample_rows",
@@ -31,8 +32,8 @@ __all__ = [
 Floats = NDArray[np.float32]
 Rows = NDArray[np.intp]
 
-#: Rows of the block on which symmetry and positive semi-definiteness are looked at.
-N_CHECKED_ROWS = 256
+#: Rows of the blocks along the diagonal.
+N_DIAGONAL_ROWS = 64
 #: A Gram may differ from its transpose by this part of its largest entry (float32 round-off).
 SYMMETRY_TOLERANCE = 1e-4
 #: Negative eigenvalues below this share of the spectrum's mass are round-off.
@@ -77,9 +78,29 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
             )
         return finite_float32(gram, str(self))
 
+    def diag(self, X: Floats) -> Floats:
+        """Return κ(x, x) of each row, from blocks along the diagonal."""
+        prior, n = self.on(X), len(X)
+        chunks = [np.arange(i, min(i + N_DIAGONAL_ROWS, n)) for i in range(0, n, N_DIAGONAL_ROWS)]
+        return np.concatenate([prior.block(rows).diagonal() for rows in chunks])
+
     def on(self, X: Floats) -> Prior:
         """Return the Gram matrix of the rows of `X`, to be read block by block."""
         return RowsPrior(self, X)
+
+    def __add__(self, other: Kernel) -> Kernel:
+        from dkae.kernels.compose import SumKernel
+
+        return SumKernel([self, other])
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        from dkae.kernels.compose import ProductKernel, SumKernel
+
+        if isinstance(other, Kernel):
+            return ProductKernel([self, other])
+        return SumKernel([self], [other])
+
+    __rmul__ = __mul__
 
 
 class RowsPrior:
@@ -96,13 +117,26 @@ class RowsPrior:
         return self.kernel.gram(self.X[rows], None if columns is None else self.X[columns])
 
 
-def check_prior(prior: Prior, name: str) -> None:
+class FixedPrior:
+    """The prior of rows whose Gram matrix is at hand."""
+
+    def __init__(self, gram: Floats) -> None:
+        self.gram = gram
+
+    def __len__(self) -> int:
+        return len(self.gram)
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
+        return self.gram[np.ix_(rows, rows if columns is None else columns)]
+
+
+def check_block(block: Floats, name: str) -> None:
     """Look at the Gram of a sample of rows: refuse what is not a kernel, warn of what is not PSD.
 
     Every principal block of a positive semi-definite matrix is positive semi-definite, so what is
-    wrong in the sample is wrong in the whole. The sample costs O(1) however many rows there are.
+    wrong in the sample is wrong in the whole; what is wrong elsewhere goes unseen.
     """
-    sample = prior.block(sample_rows(len(prior), N_CHECKED_ROWS)).astype(np.float64)
+    sample = block.astype(np.float64)
     largest = np.abs(sample).max()
     if largest == 0:
         raise ValueError(
@@ -116,7 +150,7 @@ def check_prior(prior: Prior, name: str) -> None:
             f"{100 * negative:.2g} % of the mass of its eigenvalues is negative. Inner products "
             "of codes cannot represent that part; the rest is learnt.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=5,
         )
 
 
@@ -142,7 +176,9 @@ def sample_rows(n: int, at_most: int) -> Rows:
 
 def finite_float32(gram: NDArray[Any], name: str) -> Floats:
     """Return a block of a Gram in float32, and refuse one that is not finite."""
-    gram = gram.astype(np.float32, copy=False)
+    # torch wants memory that it may write to, without negative strides. What overflows is found.
+    with np.errstate(over="ignore"):
+        gram = np.require(gram, np.float32, ["C_CONTIGUOUS", "WRITEABLE"])
     if not np.isfinite(gram).all():
         raise ValueError(
             f"{name} has NaN or infinite values (in float32): check the kernel and its parameters"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from dkae.kernels.base import Floats, Kernel, Prior, Rows, check_symmetry, finite_float32
 
-__all__ = ["Precomputed"]
+__all__ = ["Precomputed", "RowIndex"]
 
 #: Rows of the Gram that are looked at together when the whole of it is checked.
 N_CHUNK_ROWS = 256
@@ -51,39 +52,62 @@ class Precomputed(Kernel):
         matrix = self.gram_matrix
         self._matrix = matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix)
         check_gram(self._matrix)
-        self._index = None if self.rows is None else self._index_rows()
+        self._index = RowIndex(self.rows, len(self._matrix), f"gram has shape {self._matrix.shape}")
+        self._check_equal_rows()
         return self
 
+    def _check_equal_rows(self) -> None:
+        """Refuse equal vectors with different kernel values, which content cannot tell apart."""
+        if self.rows is None:
+            return
+        first = self._index.find(self.rows)
+        for i in np.flatnonzero(first != np.arange(len(first))):
+            if not np.array_equal(self._matrix[i], self._matrix[first[i]]):
+                raise ValueError(
+                    f"rows {first[i]} and {i} are equal vectors (in float32), but their rows of "
+                    "gram differ: rows cannot be told apart by their content here"
+                )
+
     def on(self, X: Floats) -> Prior:
-        return _MatrixPrior(self._matrix, self._find(X))
+        return _MatrixPrior(self._matrix, self._index.find(X))
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
-        rows = self._find(X)
-        columns = rows if Y is None else self._find(Y)
+        rows = self._index.find(X)
+        columns = rows if Y is None else self._index.find(Y)
         return self._matrix[np.ix_(rows, columns)]
 
-    def _index_rows(self) -> dict[bytes, int]:
-        if len(self.rows) != len(self._matrix):
-            raise ValueError(
-                f"rows has {len(self.rows)} rows, but gram_matrix has {len(self._matrix)}: "
-                "pass the vectors that the matrix was computed for, in its order"
-            )
-        return {row: i for i, row in reversed(list(enumerate(_contents(self.rows))))}
 
-    def _find(self, X: Floats) -> Rows:
-        if self._index is None:
-            if len(X) != len(self._matrix):
+class RowIndex:
+    """Finds rows of X among n known ones: by their content, or by their order if none are given."""
+
+    def __init__(self, rows: Any, n_known: int, what: str) -> None:
+        if rows is not None and len(rows) != n_known:
+            raise ValueError(
+                f"{what}, but rows has {len(rows)} rows: pass the vectors that it belongs to, in "
+                "its order"
+            )
+        self.n_known = n_known
+        self.what = what
+        # Of equal rows the first one counts.
+        self.numbers = None if rows is None else {
+            row: i for i, row in reversed(list(enumerate(_contents(rows))))
+        }  # fmt: skip
+
+    def find(self, X: Any) -> Rows:
+        """Return the number of each row of X."""
+        if self.numbers is None:
+            if len(X) != self.n_known:
                 raise ValueError(
-                    f"gram has shape {self._matrix.shape}, but X has {len(X)} rows: pass the "
-                    "square Gram matrix of the same rows as X, or for cross-validation "
-                    "kernel=Precomputed(gram, rows=X)"
+                    f"{self.what}, but X has {len(X)} rows: pass that of the same rows as X. In "
+                    "cross-validation, use kernel=Precomputed(gram, rows=X), which finds rows by "
+                    "their content"
                 )
             return np.arange(len(X))
-        found = [self._index.get(row, -1) for row in _contents(X)]
+        found = [self.numbers.get(row, -1) for row in _contents(X)]
         if -1 in found:
             raise ValueError(
-                f"row {found.index(-1)} of X is none of the {len(self._matrix)} rows of "
-                "Precomputed(gram, rows=...): a precomputed kernel is known on its own rows only"
+                f"row {found.index(-1)} of X is none of the {self.n_known} rows that were given: "
+                "this kernel is known on its own rows only"
             )
         return np.asarray(found, dtype=np.intp)
 
@@ -105,6 +129,11 @@ class _MatrixPrior:
 
 def check_gram(gram: NDArray[Any]) -> None:
     """Refuse what is no Gram matrix; one in memory is read whole, one on disk only by its shape."""
+    if gram.dtype.kind not in "buif":
+        raise ValueError(
+            f"gram has entries of type {gram.dtype}: pass real numbers in a NumPy array (of a "
+            "sparse matrix, its toarray())"
+        )
     if len(gram.shape) != 2 or gram.shape[0] != gram.shape[1]:
         raise ValueError(
             f"gram has shape {gram.shape}: pass the square Gram matrix of the same rows as X. "
@@ -129,6 +158,6 @@ def _check_all_entries(gram: NDArray[Any]) -> None:
 
 
 def _contents(X: Any) -> list[bytes]:
-    """Return each row as bytes, in the type that the network sees (and -0.0 as 0.0)."""
+    """Return a digest of each row, in the type that the network sees (and -0.0 as 0.0)."""
     rows = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)
-    return [row.tobytes() for row in rows]
+    return [blake2b(row, digest_size=16).digest() for row in rows]

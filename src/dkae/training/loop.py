@@ -12,12 +12,12 @@ from torch import Tensor
 
 from dkae.alignment import Losses, dkae_loss
 from dkae.autoencoder import Autoencoder
+from dkae.devices import autocast
 from dkae.training.batches import Batch
-from dkae.training.devices import autocast
 from dkae.training.progress import Progress, Record
 from dkae.training.settings import LEARNING_RATES, Optimizer, Schedule, Settings
 
-__all__ = ["evaluate", "train"]
+__all__ = ["check_finite", "evaluate", "train"]
 
 
 def train(
@@ -146,11 +146,21 @@ class _BestWeights:
             self.network.load_state_dict(self.weights)
 
 
+def check_finite(network: Autoencoder) -> None:
+    """Raise an error if a weight is not finite; the last step may have gone astray unseen."""
+    if not all(parameter.isfinite().all() for parameter in network.parameters()):
+        raise _diverged("a weight became infinite")
+
+
+def _diverged(what: str) -> FloatingPointError:
+    return FloatingPointError(
+        f"{what} in training: scale X (for example to [0, 1] or with StandardScaler), lower "
+        "learning_rate_init, or set max_grad_norm=1"
+    )
+
+
 def _named(losses: Tensor) -> dict[str, float]:
     total, reconstruction, alignment = losses.tolist()
     if not math.isfinite(total):
-        raise FloatingPointError(
-            f"the loss became {total} in training: scale X (for example to [0, 1] or with "
-            "StandardScaler), lower learning_rate_init, or set max_grad_norm=1"
-        )
+        raise _diverged(f"the loss became {total}")
     return {"loss": total, "reconstruction_loss": reconstruction, "alignment_loss": alignment}

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from dkae.autoencoder import Autoencoder
+from dkae.devices import choose_device, single_threaded_blas
 from dkae.kernels.base import Floats, Prior, Rows
 from dkae.training.batches import BatchSource, batches_per_epoch
-from dkae.training.devices import choose_device
-from dkae.training.loop import train
+from dkae.training.loop import check_finite, train
 from dkae.training.pretraining import pretrain
 from dkae.training.progress import Progress, Record
 from dkae.training.settings import Settings
@@ -53,10 +52,7 @@ def run_training(
     }
     network.to(device)
     try:
-        # The kernel's blocks are computed by BLAS, the network by torch's own threads. Each spins
-        # for a while after its work, on the cores that the other one needs then: on 2 cores a step
-        # of a small network took 18-24 ms in place of 4-5. BLAS therefore keeps to one thread.
-        with progress, threadpool_limits(1, user_api="blas"):
+        with progress, single_threaded_blas(device):
             if settings.pretrain_max_iter:
                 pretrain(network, source.draw, settings, **shared)
             train(
@@ -75,12 +71,15 @@ def run_training(
             stacklevel=3,
         )
     network.eval()
+    network.zero_grad(set_to_none=True)  # gradients take as much memory as the weights
+    check_finite(network)
     return history
 
 
 def split_rows(n_rows: int, fraction: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
     """Return the rows to train on and a random `fraction` of the rows to hold out."""
-    n_held_out = math.ceil(fraction * n_rows)
+    # The Gram matrix of a single row is aligned with any other.
+    n_held_out = max(2, math.ceil(fraction * n_rows)) if fraction else 0
     if n_rows - n_held_out < 2:
         raise ValueError(
             f"validation_fraction={fraction:g} of {n_rows} rows leaves fewer than 2 rows to train "

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from dkae.checks import check_boolean, check_choice, check_integer, check_number
+from dkae.devices import PRECISIONS, choose_device
 from dkae.training.batches import batches_per_epoch
-from dkae.training.devices import PRECISIONS, choose_device
 
 __all__ = ["LEARNING_RATES", "Optimizer", "Schedule", "Settings"]
 
@@ -75,6 +75,11 @@ class Settings:
         check_boolean("early_stopping", self.early_stopping)
         if self.validation_fraction is not None:
             check_number("validation_fraction", self.validation_fraction, 0, 1, open_high=True)
+        if self.early_stopping and self.validation_fraction == 0:
+            raise ValueError(
+                "early_stopping=True needs rows to watch, but validation_fraction=0 holds none "
+                "out: use None or a number such as 0.1"
+            )
         check_integer("n_iter_no_change", self.n_iter_no_change, at_least=1)
         check_number("tol", self.tol, 0)
         choose_device(self.device)
@@ -85,8 +90,4 @@ class Settings:
         """Share of the rows that is kept for validation."""
         if self.validation_fraction is None:
             return 0.1 if self.early_stopping else 0.0
-        if self.early_stopping and self.validation_fraction == 0:
-            raise ValueError(
-                "early_stopping=True needs a validation part: validation_fraction=0 leaves none"
-            )
         return float(self.validation_fraction)

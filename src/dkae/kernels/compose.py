@@ -1,0 +1,202 @@
+r"""Kernels made of kernels: weighted sums, products, centring, cosine normalisation.
+
+Each keeps to blocks: the block of a sum is the sum of the blocks, and so on. They are also written
+with operators: ``0.3 * a + b`` and ``a * b``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from dkae.checks import check_number
+from dkae.kernels.base import Floats, Kernel, Prior, Rows, sample_rows
+
+__all__ = [
+    "CenteredKernel",
+    "NormalizedKernel",
+    "ProductKernel",
+    "SumKernel",
+    "center",
+    "normalize",
+]
+
+
+def center(kernel: Kernel, *, max_reference: int | None = 1000) -> CenteredKernel:
+    """Return the kernel with the mean of the data at the origin of its space."""
+    return CenteredKernel(kernel, max_reference=max_reference)
+
+
+def normalize(kernel: Kernel) -> NormalizedKernel:
+    """Return the cosine of the kernel: κ(x, y) / √(κ(x, x) κ(y, y))."""
+    return NormalizedKernel(kernel)
+
+
+class SumKernel(Kernel):
+    r"""Weighted sum, :math:`\sum_i w_i \kappa_i(x, y)` with :math:`w_i \ge 0`."""
+
+    def __init__(self, kernels: Sequence[Kernel], weights: Sequence[float] | None = None) -> None:
+        self.kernels = kernels
+        self.weights = weights
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        weights = [1.0] * len(self.kernels) if self.weights is None else self.weights
+        if len(weights) != len(self.kernels):
+            raise ValueError(
+                f"weights has {len(weights)} entries for {len(self.kernels)} kernels: pass one each"
+            )
+        # A negative weight would not leave a kernel positive semi-definite.
+        self.weights_ = [np.float32(check_number("each of weights", w, 0)) for w in weights]
+        self.kernels_ = _fit_all(self.kernels, X, y)
+        return self
+
+    def evaluate(self, X: Any, Y: Any) -> Any:
+        return self._sum([kernel.gram(X, Y) for kernel in self.kernels_])
+
+    def on(self, X: Any) -> Prior:
+        return _CombinedPrior([kernel.on(X) for kernel in self.kernels_], self._sum)
+
+    def _sum(self, blocks: Sequence[Floats]) -> Floats:
+        terms = [w * block for w, block in zip(self.weights_, blocks, strict=True)]
+        return reduce(operator.add, terms)
+
+
+class ProductKernel(Kernel):
+    r"""Product, :math:`\prod_i \kappa_i(x, y)`."""
+
+    def __init__(self, kernels: Sequence[Kernel]) -> None:
+        self.kernels = kernels
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        self.kernels_ = _fit_all(self.kernels, X, y)
+        return self
+
+    def evaluate(self, X: Any, Y: Any) -> Any:
+        return _multiply([kernel.gram(X, Y) for kernel in self.kernels_])
+
+    def on(self, X: Any) -> Prior:
+        return _CombinedPrior([kernel.on(X) for kernel in self.kernels_], _multiply)
+
+
+class NormalizedKernel(Kernel):
+    r"""Cosine normalisation, :math:`\kappa(x, y) / \sqrt{\kappa(x, x) \kappa(y, y)}`.
+
+    Where κ(x, x) is not positive, x has no direction and the result is 0.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        self.kernel_ = clone(self.kernel).fit(X, y)
+        return self
+
+    def evaluate(self, X: Any, Y: Any) -> Any:
+        a = _inverse_roots(self.kernel_.diag(X))
+        b = a if Y is None else _inverse_roots(self.kernel_.diag(Y))
+        return a[:, None] * self.kernel_.gram(X, Y) * b
+
+    def on(self, X: Any) -> Prior:
+        return _ScaledPrior(self.kernel_.on(X), _inverse_roots(self.kernel_.diag(X)))
+
+
+class CenteredKernel(Kernel):
+    r"""Centring in kernel space, on the mean of at most `max_reference` training rows z.
+
+    .. math::
+        \kappa(x, y) - \tfrac1r \sum_i \kappa(x, z_i) - \tfrac1r \sum_i \kappa(z_i, y)
+        + \tfrac1{r^2} \sum_{ij} \kappa(z_i, z_j)
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What is centred.
+    max_reference : int or None, default=1000
+        Rows that the mean is taken over; all of them with None. The fitted kernel keeps them.
+    """
+
+    def __init__(self, kernel: Kernel, *, max_reference: int | None = 1000) -> None:
+        self.kernel = kernel
+        self.max_reference = max_reference
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        self.kernel_ = clone(self.kernel).fit(X, y)
+        rows = sample_rows(len(X), len(X) if self.max_reference is None else self.max_reference)
+        self.reference_ = X[rows]
+        self.mean_ = np.float32(self._means(self.reference_).mean())
+        return self
+
+    def evaluate(self, X: Any, Y: Any) -> Any:
+        a = self._means(X)
+        b = a if Y is None else self._means(Y)
+        return self.kernel_.gram(X, Y) - a[:, None] - b + self.mean_
+
+    def on(self, X: Any) -> Prior:
+        return _ShiftedPrior(self.kernel_.on(X), self._means(X), self.mean_)
+
+    def _means(self, X: Any) -> Floats:
+        """Return the mean of κ(x, z) over the reference rows z, for each x, in chunks of rows."""
+        chunks = [X[i : i + 1024] for i in range(0, len(X), 1024)]
+        return np.concatenate(
+            [self.kernel_.gram(c, self.reference_).mean(axis=1, dtype=np.float64) for c in chunks]
+        ).astype(np.float32)
+
+
+class _CombinedPrior:
+    def __init__(
+        self, priors: Sequence[Prior], combine: Callable[[Sequence[Floats]], Floats]
+    ) -> None:
+        self.priors = priors
+        self.combine = combine
+
+    def __len__(self) -> int:
+        return len(self.priors[0])
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
+        return self.combine([prior.block(rows, columns) for prior in self.priors])
+
+
+class _ScaledPrior:
+    def __init__(self, prior: Prior, factors: Floats) -> None:
+        self.prior = prior
+        self.factors = factors
+
+    def __len__(self) -> int:
+        return len(self.prior)
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
+        right = self.factors[rows if columns is None else columns]
+        return self.factors[rows, None] * self.prior.block(rows, columns) * right
+
+
+class _ShiftedPrior:
+    def __init__(self, prior: Prior, means: Floats, mean: np.float32) -> None:
+        self.prior = prior
+        self.means = means
+        self.mean = mean
+
+    def __len__(self) -> int:
+        return len(self.prior)
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
+        right = self.means[rows if columns is None else columns]
+        return self.prior.block(rows, columns) - self.means[rows, None] - right + self.mean
+
+
+def _fit_all(kernels: Sequence[Kernel], X: Any, y: object) -> list[Kernel]:
+    if not kernels:
+        raise ValueError("kernels is empty: pass at least one")
+    return [clone(kernel).fit(X, y) for kernel in kernels]
+
+
+def _multiply(blocks: Sequence[Floats]) -> Floats:
+    return reduce(operator.mul, blocks)
+
+
+def _inverse_roots(diagonal: Floats) -> Floats:
+    return np.where(diagonal > 0, 1 / np.sqrt(np.maximum(diagonal, 1e-30)), 0).astype(np.float32)

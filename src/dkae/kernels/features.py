@@ -1,0 +1,101 @@
+r"""Kernels with explicit features, :math:`\kappa(x, y) = \langle \Phi(x), \Phi(y) \rangle`.
+
+Gram, diagonal and blocks come from Φ, which is computed once for all rows: no n × n array.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted
+
+from dkae.kernels.base import Floats, Kernel, Prior, Rows, finite_float32
+
+__all__ = ["FeatureKernel", "FeaturePrior", "TransformerKernel"]
+
+
+class FeatureKernel(Kernel):
+    """A kernel that is the inner product of explicit features."""
+
+    @abstractmethod
+    def features(self, X: Any) -> Any:
+        """Return Φ(X): an array or a sparse matrix with one row for each row of X."""
+
+    def evaluate(self, X: Any, Y: Any) -> Any:
+        phi = self.features(X)
+        return _product(phi, phi if Y is None else self.features(Y))
+
+    def diag(self, X: Any) -> Floats:
+        phi = self.features(X)
+        return finite_float32(np.asarray(row_norms(phi, squared=True)), str(self))
+
+    def on(self, X: Any) -> Prior:
+        return FeaturePrior(self.features(X), str(self))
+
+
+class FeaturePrior:
+    """The prior of rows whose features are kept, dense or sparse."""
+
+    def __init__(self, features: Any, name: str) -> None:
+        self.features = features
+        self.name = name
+
+    def __len__(self) -> int:
+        return int(self.features.shape[0])
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
+        phi = self.features[rows]
+        return finite_float32(
+            _product(phi, phi if columns is None else self.features[columns]), self.name
+        )
+
+
+class TransformerKernel(FeatureKernel):
+    """Any fitted scikit-learn transformer T as a kernel: κ(x, y) = ⟨T(x), T(y)⟩.
+
+    Parameters
+    ----------
+    transformer : fitted transformer
+        Nystroem, RBFSampler, PCA, a vectoriser, a pipeline, ... It is used as it is, and neither
+        fitted nor copied, not even by ``sklearn.base.clone``.
+    """
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def __str__(self) -> str:
+        return f"kernel of {type(self.transformer).__name__}"
+
+    def __sklearn_clone__(self) -> TransformerKernel:
+        return TransformerKernel(self.transformer)
+
+    def fit(self, X: Any, y: object = None) -> TransformerKernel:
+        _check_fitted(self.transformer, "transformer")
+        return self
+
+    def features(self, X: Any) -> Any:
+        _check_fitted(self.transformer, "transformer")
+        return self.transformer.transform(X)
+
+
+def _product(a: Any, b: Any) -> NDArray[Any]:
+    return np.asarray(safe_sparse_dot(_as_array(a), _as_array(b).T, dense_output=True))
+
+
+def _as_array(features: Any) -> Any:
+    # A transformer may be set to give data frames.
+    return features if sparse.issparse(features) else np.asarray(features)
+
+
+def _check_fitted(estimator: Any, name: str) -> None:
+    try:
+        check_is_fitted(estimator)
+    except Exception as error:
+        raise ValueError(
+            f"{name}={estimator!r} is not fitted: fit it on rows like those of X first"
+        ) from error

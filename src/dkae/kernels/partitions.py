@@ -1,0 +1,109 @@
+r"""Kernels of ensembles that put each row into one cell of each of many partitions.
+
+With :math:`a_m(x)` the cell of x in partition m, :math:`\kappa(x, y)` is the share of partitions in
+which x and y share a cell. One byte for each row and partition holds all of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.ensemble import RandomTreesEmbedding
+
+from dkae.checks import check_integer
+from dkae.kernels.base import Floats, Kernel, Prior, Rows
+from dkae.kernels.features import _check_fitted
+
+__all__ = ["ForestKernel", "agreements", "smallest_integers"]
+
+
+def agreements(a: NDArray[Any], b: NDArray[Any]) -> Floats:
+    """Return in how many columns each row of `a` equals each row of `b`.
+
+    This is the number of columns less the Hamming distance, which torch computes as the L0 norm
+    of differences: vectorised, on all cores, and without an array of (rows × rows × columns).
+    """
+    # float32 holds integers up to 2²⁴, more cells than any partition of ours has.
+    x, y = (torch.from_numpy(t.astype(np.float32)) for t in (a, b))
+    equal: Floats = a.shape[1] - torch.cdist(x, y, p=0.0).numpy()
+    return equal
+
+
+def smallest_integers(values: NDArray[Any]) -> NDArray[Any]:
+    """Return non-negative integers in the smallest type that holds them."""
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
+
+
+class ForestKernel(Kernel):
+    """Share of the trees in which two rows fall into the same leaf.
+
+    Parameters
+    ----------
+    forest : fitted forest, optional
+        Anything with ``apply`` that gives the leaf of each row in each tree, such as a fitted
+        RandomForestClassifier (a supervised kernel). It is neither fitted nor copied. Without one,
+        scikit-learn's RandomTreesEmbedding is fitted, which needs no labels.
+    n_estimators, max_depth : int, default=100 and 5
+        Size of the embedding, if no forest is given.
+    random_state : int, RandomState or None
+        Seed of the embedding.
+    """
+
+    def __init__(
+        self,
+        forest: Any = None,
+        *,
+        n_estimators: int = 100,
+        max_depth: int = 5,
+        random_state: Any = None,
+    ) -> None:
+        self.forest = forest
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.random_state = random_state
+
+    def __sklearn_clone__(self) -> ForestKernel:
+        # get_params(deep=False) hands the fitted forest on as it is.
+        return ForestKernel(**self.get_params(deep=False))
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        if self.forest is not None:
+            _check_fitted(self.forest, "forest")
+            self.forest_ = self.forest
+            return self
+        self.forest_ = RandomTreesEmbedding(
+            n_estimators=check_integer("n_estimators", self.n_estimators, at_least=1),
+            max_depth=check_integer("max_depth", self.max_depth, at_least=1),
+            random_state=self.random_state,
+        ).fit(X)
+        return self
+
+    def evaluate(self, X: Any, Y: Any) -> Any:
+        leaves = self._leaves(X)
+        return _share(leaves, leaves if Y is None else self._leaves(Y))
+
+    def on(self, X: Any) -> Prior:
+        return _PartitionPrior(self._leaves(X))
+
+    def _leaves(self, X: Any) -> NDArray[Any]:
+        leaves = np.asarray(self.forest_.apply(X))
+        # Boosted forests add an axis for the classes; each of their trees is a partition too.
+        return smallest_integers(leaves.reshape(len(leaves), -1).astype(np.int64))
+
+
+class _PartitionPrior:
+    def __init__(self, cells: NDArray[Any]) -> None:
+        self.cells = cells
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
+        return _share(self.cells[rows], self.cells[rows if columns is None else columns])
+
+
+def _share(a: NDArray[Any], b: NDArray[Any]) -> Floats:
+    return agreements(a, b) / np.float32(a.shape[1])

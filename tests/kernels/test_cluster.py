@@ -1,0 +1,273 @@
+"""The Probabilistic Cluster Kernel against Eq. 4 written out, and by value on real digits."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.mixture import GaussianMixture
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dkae.datasets import load_mnist20k
+from dkae.kernels import ProbabilisticClusterKernel, cluster
+from dkae.kernels.compact import compress, concatenate
+
+SMALL = ProbabilisticClusterKernel(5, 3, random_state=0)
+
+
+@pytest.fixture(scope="module", name="X")
+def rows() -> np.ndarray:
+    from sklearn.datasets import load_digits
+
+    return (load_digits().data[:400] / 16).astype(np.float32)
+
+
+@parametrize_with_checks([SMALL])
+@pytest.mark.filterwarnings("ignore:max_components=5, but")
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+def sklearn_mixtures(kernel, n_features: int):
+    """Each fitted mixture as an object of scikit-learn, in all features."""
+    start = 0
+    for size in kernel.mixtures_.sizes.tolist():
+        part, start = slice(start, start + size), start + size
+        mixture = GaussianMixture(size, covariance_type="diag")
+        mixture.weights_ = kernel.mixtures_.weights[part].numpy()
+        # The features that were left out have one mean and one variance in all components.
+        mixture.means_ = np.zeros((size, n_features))
+        mixture.means_[:, kernel._basis] = kernel.mixtures_.means[part].numpy()
+        variances = np.full((size, n_features), kernel.reg_covar)
+        variances[:, kernel._basis] = kernel.mixtures_.covariances[part].numpy()
+        mixture.precisions_cholesky_ = 1 / np.sqrt(variances)
+        yield mixture
+
+
+def test_it_is_equation_4(X):
+    kernel = clone(SMALL).set_params(tolerance=0).fit(X)
+    posteriors = [m.predict_proba(X) for m in sklearn_mixtures(kernel, X.shape[1])]
+    assert len(posteriors) == kernel.n_mixtures_ == 3 * 4
+    expected = sum(p @ p.T for p in posteriors) / kernel.n_mixtures_
+    np.testing.assert_allclose(kernel.gram(X), expected, atol=1e-5)
+    np.testing.assert_allclose(kernel.transform(X), np.hstack(posteriors), atol=1e-5)
+
+
+def test_the_paper_has_870_mixtures_and_13920_columns(X):
+    kernel = ProbabilisticClusterKernel(random_state=0).fit(X)
+    assert kernel.n_mixtures_ == 870
+    assert kernel.transform(X[:2]).shape == (2, 13_920)
+    assert len(kernel.get_feature_names_out()) == 13_920
+
+
+def test_real_digits_align_with_their_classes_as_in_the_paper():
+    """L_c(P, K_I) on the test part: 1.0132 in the paper."""
+    mnist = load_mnist20k(scaled=True)
+    X, y = mnist.data[mnist.test], mnist.target[mnist.test]
+    kernel = ProbabilisticClusterKernel(random_state=0).fit(mnist.data[mnist.train])
+    P, ideal = kernel.gram(X).astype(np.float64), (y[:, None] == y).astype(np.float64)
+    A = (P * ideal).sum() / (np.linalg.norm(P) * np.linalg.norm(ideal))
+    assert np.sqrt(2 - 2 * A) == pytest.approx(1.01, abs=0.03)
+
+
+@pytest.mark.parametrize("n_features", [3, 60])
+def test_full_covariance_in_the_span_is_full_covariance(n_features):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, n_features)) + 4 * rng.integers(0, 2, (40, 1))
+    kernel = ProbabilisticClusterKernel(
+        2, 2, covariance_type="full", reg_covar=0.1, random_state=0, tolerance=0
+    ).fit(X)
+    new = rng.standard_normal((30, n_features)) + 2
+    seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)
+    sample = X[np.random.default_rng(seed).choice(40, 40, replace=False)]
+    rank = min(39, n_features)
+    variance = sample.var(axis=0).sum() / rank + 0.1
+    for q in range(2):
+        rows = np.random.default_rng([seed, q, 2]).choice(40, 2, replace=False)
+        theirs = GaussianMixture(
+            2, covariance_type="full", reg_covar=0.1, means_init=sample[rows],
+            weights_init=[0.5, 0.5], precisions_init=[np.eye(n_features) / variance] * 2,
+            init_params="random_from_data", random_state=0,
+        ).fit(sample)  # fmt: skip
+        ours = kernel.transform(new)[:, 2 * q : 2 * q + 2]
+        np.testing.assert_allclose(ours, theirs.predict_proba(new), atol=1e-5)
+
+
+def test_constant_features_cancel(X):
+    constant = np.hstack([X, np.full((len(X), 7), 0.3, np.float32)])
+    a, b = clone(SMALL).fit(X), clone(SMALL).fit(constant)
+    np.testing.assert_array_equal(a.transform(X), b.transform(constant))
+    # A new row may differ there; so do all components alike.
+    other = constant.copy()
+    other[:, -1] = 0.9
+    np.testing.assert_allclose(b.transform(other), b.transform(constant))
+
+
+@pytest.mark.parametrize("covariance_type", ["diag", "spherical", "full"])
+def test_batches_and_chunks_make_no_difference(X, covariance_type, monkeypatch):
+    kernel = clone(SMALL).set_params(covariance_type=covariance_type)
+    whole = clone(kernel).fit(X).transform(X)
+    monkeypatch.setattr(cluster, "MAX_BATCH_BYTES", 30_000)
+    monkeypatch.setattr(cluster, "N_CHUNK_ROWS", 33)
+    np.testing.assert_allclose(clone(kernel).fit(X).transform(X), whole, atol=1e-5)
+
+
+def test_mixtures_depend_on_their_own_seed_only(X):
+    few, many = (ProbabilisticClusterKernel(G, 3, random_state=0).fit(X) for G in (3, 5))
+    n = few.transform(X[:1]).shape[1]
+    np.testing.assert_allclose(many.transform(X)[:, :n], few.transform(X), atol=1e-6)
+
+
+def test_seeds(X):
+    a, b, c = (clone(SMALL).set_params(random_state=s).fit(X).gram(X) for s in (0, 0, 1))
+    np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(a, c)
+
+
+def test_mixtures_see_at_most_the_rows_they_may(X):
+    kernel = clone(SMALL).set_params(max_fit_samples=50).fit(X)
+    rest = kernel.mixtures_.weights * 50
+    # Weights are sums of 50 responsibilities: nothing is smaller than none, or larger than all.
+    assert rest.max() <= 50
+    assert not np.array_equal(kernel.gram(X), clone(SMALL).fit(X).gram(X))
+
+
+class TestNormalisation:
+    def test_mixtures_is_the_default(self, X):
+        kernel = clone(SMALL).set_params(tolerance=0).fit(X)
+        posteriors = kernel.transform(X)
+        np.testing.assert_allclose(kernel.gram(X), posteriors @ posteriors.T / 12, rtol=1e-5)
+
+    def test_max_is_one_at_the_largest_fitted_row(self, X):
+        kernel = clone(SMALL).set_params(normalize="max", max_fit_samples=400).fit(X)
+        assert kernel.diag(X).max() == pytest.approx(1, abs=1e-3)
+
+    def test_cosine_has_ones_on_the_diagonal(self, X):
+        kernel = clone(SMALL).set_params(normalize="cosine", tolerance=0).fit(X)
+        np.testing.assert_allclose(kernel.diag(X), 1, atol=1e-5)
+
+    def test_z_is_the_same_for_other_rows(self, X):
+        kernel = clone(SMALL).fit(X[:300])
+        np.testing.assert_allclose(kernel.gram(X)[300:, 300:], kernel.gram(X[300:]), atol=1e-6)
+
+
+class TestCompactForm:
+    @given(
+        seed=st.integers(0, 1000),
+        sharpness=st.sampled_from([0.5, 5.0, 30.0]),
+        tolerance=st.sampled_from([1e-1, 1e-2, 1e-3, 1e-4]),
+    )
+    def test_error_of_the_kernel_is_within_the_bound(self, seed, sharpness, tolerance):
+        sizes = [2, 2, 3, 5, 9]
+        rng = np.random.default_rng(seed)
+        parts = [torch.from_numpy(sharpness * rng.standard_normal((12, g))) for g in sizes]
+        posteriors = torch.cat([part.softmax(dim=1) for part in parts], dim=1)
+        compact = compress(posteriors, sizes, tolerance / 4)
+        exact = (posteriors @ posteriors.T).numpy() / len(sizes)
+        error = np.abs(compact.product(compact) / len(sizes) - exact)
+        assert error.max() <= tolerance + 1e-6
+        np.testing.assert_allclose(compact.dense() @ compact.dense().T / 5, exact, atol=tolerance)
+
+    def test_one_byte_for_each_row_and_mixture_where_posteriors_are_sharp(self):
+        sizes = [3] * 50
+        posteriors = torch.eye(3).repeat(40, 50).double()
+        assert compress(posteriors, sizes, 1e-4).nbytes == 120 * 50 + 4 * 121
+
+    def test_rectangular_products_and_parts(self, X):
+        kernel = clone(SMALL).fit(X)
+        compact = kernel.on(X).posteriors
+        rows, columns = np.array([7, 3, 99]), np.array([4, 7])
+        whole = compact.product(compact)
+        part = compact[rows].product(compact[columns])
+        np.testing.assert_allclose(part, whole[np.ix_(rows, columns)], atol=1e-5)
+
+    def test_concatenation(self):
+        posteriors = torch.rand(30, 6).double().view(30, 2, 3).softmax(dim=2).flatten(1)
+        whole = compress(posteriors, [3, 3], 1e-3)
+        joined = concatenate(
+            [compress(posteriors[i : i + 7], [3, 3], 1e-3) for i in range(0, 30, 7)]
+        )
+        np.testing.assert_array_equal(joined.dense(), whole.dense())
+
+    def test_size_of_real_posteriors(self):
+        """20,000 rows must stay well under 100 MB, so a row under 5,000 bytes."""
+        mnist = load_mnist20k(scaled=True)
+        kernel = ProbabilisticClusterKernel(random_state=0).fit(mnist.data)
+        prior = kernel.on(mnist.data[:300])
+        assert prior.posteriors.nbytes / 300 < 2_500
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("params", "message"),
+        [
+            ({"max_components": 1}, "max_components=1 must be a whole number of at least 2"),
+            ({"n_initializations": 0}, "n_initializations=0 must be a whole number"),
+            ({"covariance_type": "diagonal"}, r"covariance_type=.*did you mean 'diag'\?"),
+            ({"reg_covar": -1}, r"reg_covar=-1 must be a number in \[0, inf\)"),
+            ({"max_fit_samples": 1}, "max_fit_samples=1 must be a whole number of at least 2"),
+            ({"init": "kmeans++"}, r"init='kmeans\+\+'.*did you mean 'k-means\+\+'\?"),
+            ({"normalize": "cos"}, r"normalize='cos'.*did you mean 'cosine'\?"),
+            ({"tolerance": 2}, r"tolerance=2 must be a number in \[0, 1\]"),
+            ({"max_iter": 0}, "max_iter=0 must be a whole number of at least 1"),
+            ({"tol": -1}, "tol=-1 must be a number"),
+        ],
+    )
+    def test_parameters(self, params, message, X):
+        with pytest.raises(ValueError, match=message):
+            clone(SMALL).set_params(**params).fit(X)
+
+    def test_more_components_than_rows(self, X):
+        with pytest.warns(UserWarning, match=r"more than 3 components are left out"):
+            kernel = clone(SMALL).fit(X[:3])
+        assert kernel.n_mixtures_ <= 3 * 2
+
+    def test_nan(self, X):
+        bad = X.copy()
+        bad[0, 0] = np.nan
+        with pytest.raises(ValueError, match="contains NaN"):
+            clone(SMALL).fit(bad)
+
+    def test_no_mixture_converges(self, X):
+        with pytest.raises(ValueError, match="none of the 12 mixtures converged: raise max_iter=1"):
+            clone(SMALL).set_params(max_iter=1).fit(X)
+
+    def test_many_mixtures_are_lost(self, X):
+        with pytest.warns(UserWarning, match=r"\d+ of 12 mixtures collapsed or did not converge"):
+            kernel = clone(SMALL).set_params(max_iter=4, tol=0.5).fit(X)
+        assert 0 < kernel.n_mixtures_ < 12
+        assert kernel.gram(X).max() <= 1 + 1e-5
+
+    @pytest.mark.parametrize("covariance_type", ["diag", "spherical", "full"])
+    def test_equal_rows_are_all_alike(self, covariance_type):
+        X = np.ones((20, 3))
+        kernel = clone(SMALL).set_params(covariance_type=covariance_type).fit(X)
+        gram = kernel.gram(X)
+        assert np.ptp(gram) < 1e-6
+        assert gram[0, 0] > 0
+
+    def test_duplicated_rows(self, X):
+        doubled = np.repeat(X[:10], 5, axis=0)
+        gram = clone(SMALL).fit(doubled).gram(doubled)
+        np.testing.assert_allclose(gram[0], gram[4], atol=1e-6)
+
+    def test_a_single_feature(self):
+        X = np.random.default_rng(0).standard_normal((50, 1))
+        gram = clone(SMALL).fit(X).gram(X)
+        assert np.isfinite(gram).all()
+
+
+def test_k_means_plus_plus(X):
+    kernel = clone(SMALL).set_params(init="k-means++").fit(X)
+    assert kernel.n_mixtures_ == 12
+    assert not np.array_equal(kernel.gram(X), clone(SMALL).fit(X).gram(X))
+
+
+def test_pickle_holds_no_rows(X):
+    small, large = (len(pickle.dumps(clone(SMALL).fit(X[:n]))) for n in (200, 400))
+    assert abs(large - small) < 0.1 * small

@@ -1,0 +1,131 @@
+"""Batched expectation maximisation against scikit-learn's GaussianMixture, step by step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.mixture import GaussianMixture
+
+from dkae.kernels.mixtures import COVARIANCES, Mixtures, by_size, fit_mixtures, posteriors, split
+
+PRECISIONS = {
+    "diag": lambda c: 1 / c,
+    "spherical": lambda c: 1 / c[:, 0],
+    "full": np.linalg.inv,
+}
+
+
+def clouds(seed: int, n: int = 60, d: int = 4) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    centres = 3 * rng.standard_normal((3, d))
+    return rng.standard_normal((n, d)) * rng.uniform(0.3, 2, d) + centres[rng.integers(3, size=n)]
+
+
+def start(X: np.ndarray, sizes: list[int], covariance_type: str, seed: int) -> Mixtures:
+    """Mixtures that start at random rows with covariances of different sizes."""
+    rng = np.random.default_rng(seed)
+    means = np.concatenate([X[rng.choice(len(X), g, replace=False)] for g in sizes])
+    n, d = means.shape
+    variances = X.var(axis=0) * rng.uniform(0.5, 2, (n, 1))
+    covariances = {
+        "diag": variances,
+        "spherical": variances.mean(axis=1, keepdims=True),
+        "full": variances[:, :, None] * np.eye(d),
+    }[covariance_type]
+    weights = np.concatenate([rng.dirichlet(np.ones(g)) for g in sizes])
+    return Mixtures(torch.tensor(sizes), *map(torch.from_numpy, (weights, means, covariances)))
+
+
+def components(mixtures: Mixtures, i: int) -> slice:
+    end = int(mixtures.sizes[: i + 1].sum())
+    return slice(end - int(mixtures.sizes[i]), end)
+
+
+def theirs(X, initial: Mixtures, i: int, covariance_type, **params) -> GaussianMixture:
+    part = components(initial, i)
+    return GaussianMixture(
+        int(initial.sizes[i]),
+        covariance_type=covariance_type,
+        weights_init=initial.weights[part].numpy(),
+        means_init=initial.means[part].numpy(),
+        precisions_init=PRECISIONS[covariance_type](initial.covariances[part].numpy()),
+        init_params="random_from_data",
+        random_state=0,
+        **params,
+    ).fit(X)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCES)
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10_000), reg_covar=st.sampled_from([1e-6, 1e-3, 0.1]))
+def test_same_start_same_result_as_scikit_learn(covariance_type, seed, reg_covar):
+    X = clouds(seed)
+    initial = start(X, [2, 2, 3, 5], covariance_type, seed)
+    params = {"reg_covar": reg_covar, "tol": 1e-3, "max_iter": 200}
+    result = fit_mixtures(torch.from_numpy(X), initial, **params)
+    ours = posteriors(torch.from_numpy(X), result.mixtures).numpy()
+    for i in range(4):
+        expected, part = theirs(X, initial, i, covariance_type, **params), components(initial, i)
+        assert bool(result.converged[i]) == expected.converged_
+        assert int(result.n_iter[i]) == expected.n_iter_
+        np.testing.assert_allclose(result.mixtures.means[part], expected.means_, atol=1e-6)
+        np.testing.assert_allclose(result.mixtures.weights[part], expected.weights_, atol=1e-6)
+        np.testing.assert_allclose(
+            result.mixtures.covariances[part].squeeze(), expected.covariances_, atol=1e-6
+        )
+        np.testing.assert_allclose(ours[:, part], expected.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCES)
+def test_a_mixture_does_not_feel_its_neighbours(covariance_type):
+    X = torch.from_numpy(clouds(0))
+    initial = start(X.numpy(), [2, 3, 3, 6], covariance_type, 1)
+    params = {"reg_covar": 1e-6, "tol": 1e-3, "max_iter": 100}
+    together = fit_mixtures(X, initial, **params)
+    for i in range(4):
+        only = torch.arange(4) == i
+        alone = fit_mixtures(X, initial.select(only), **params)
+        part = components(initial, i)
+        torch.testing.assert_close(together.mixtures.means[part], alone.mixtures.means)
+        assert together.n_iter[i] == alone.n_iter[0]
+
+
+def test_posteriors_sum_to_one_within_each_mixture():
+    X = torch.from_numpy(clouds(0))
+    initial = start(X.numpy(), [2, 4, 4, 7], "diag", 0)
+    for view in by_size(posteriors(X, initial), [2, 4, 4, 7]):
+        torch.testing.assert_close(view.sum(dim=2), torch.ones(60, view.shape[1]).double())
+
+
+def test_far_rows_do_not_underflow():
+    X = torch.from_numpy(clouds(0))
+    initial = start(X.numpy(), [3], "diag", 0)
+    assert torch.isfinite(posteriors(1e6 * X, initial)).all()
+
+
+def test_a_collapsed_mixture_does_not_converge_and_harms_no_other():
+    X = torch.from_numpy(np.vstack([np.zeros((5, 2)), clouds(0, d=2)]))
+    initial = start(X.numpy()[5:], [2, 2], "diag", 0)
+    initial.means[0] = 0  # a component that will hold the five equal rows alone
+    initial.covariances[0] = 1e-12
+    result = fit_mixtures(X, initial, reg_covar=0.0, max_iter=100, tol=1e-3)
+    assert result.converged.tolist() == [False, True]
+    assert torch.isfinite(result.mixtures.means[2:]).all()
+
+
+def test_too_few_steps_are_no_convergence():
+    X = torch.from_numpy(clouds(0))
+    result = fit_mixtures(X, start(X.numpy(), [5], "diag", 0), reg_covar=1e-6, max_iter=2, tol=0)
+    assert not result.converged.any()
+
+
+def test_split_keeps_all_mixtures_in_order():
+    X = clouds(0)
+    initial = start(X, [2, 2, 3, 5, 8], "diag", 0)
+    parts = list(split(initial, max_bytes=4 * 4 * 8))
+    assert len(parts) > 2
+    assert torch.equal(torch.cat([p.means for p in parts]), initial.means)
+    assert torch.cat([p.sizes for p in parts]).tolist() == [2, 2, 3, 5, 8]
