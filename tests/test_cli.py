@@ -602,3 +602,10 @@ def test_demo_without_the_report_extra_says_what_to_install(demo_calls, tmp_path
     monkeypatch.delitem(sys.modules, "dkae.report.demo")
     assert "pip install 'dkae[report]'" in fail("demo", "-o", tmp_path)
     assert demo_calls == []
+
+
+@pytest.mark.parametrize("kernel", ["pck", "forest"])
+def test_ensembles_are_kernels_by_name(kernel, tmp_path):
+    out = tmp_path / "model.safetensors"
+    succeed("fit", "digits", "-o", out, "--kernel", kernel, *TINY)
+    assert load(out).transform(load_dataset("digits")).shape == (1797, 4)

@@ -258,6 +258,7 @@ class TestRecipes:
         model = recipes.paper()
         expected = {
             "n_components": 2000,
+            "kernel": "pck",
             "hidden_layer_sizes": (500, 500, 2000),
             "activation": "sigmoid",
             "code_activation": "sigmoid",

@@ -67,6 +67,7 @@ def main() -> None:
 @main.command(
     epilog=_example(
         "dkae fit mnist20k:train -o model.safetensors --kernel rbf --gamma median",
+        "dkae fit mnist20k:train -o model.safetensors --kernel pck --components 2000",
         "dkae fit rows.csv -o model.safetensors --gram gram.npy --set tied_weights=false",
         note=_DATA_HELP,
     )
@@ -76,7 +77,7 @@ def main() -> None:
 @click.option("--recipe", default="default", show_default=True, help="default or paper.")
 @click.option("--components", "n_components", type=int, help="Width of the code, N_c.")
 @click.option("--hidden", "hidden_layer_sizes", help="Hidden layers, such as 500,500,2000.")
-@click.option("--kernel", help="rbf, linear, poly, cosine, laplacian, sigmoid, chi2, ...")
+@click.option("--kernel", help="rbf, pck, forest, linear, poly, cosine, laplacian, chi2, ...")
 @click.option("--gamma", help="median, scale, or a number.")
 @click.option("--gram", help="File with the Gram matrix of the rows, instead of a kernel.")
 @click.option("--alignment-weight", type=float, help="Lambda, from 0 to 1.")

@@ -53,7 +53,8 @@ class DeepKernelizedAutoencoder(
     n_components : int, default=500
         N_c, the width of the code.
     kernel : str, callable, Gaussian-process kernel or Kernel, default="rbf"
-        Name of a kernel of scikit-learn's ``pairwise_kernels``; a function ``(X, Y) -> Gram`` of
+        Name of a kernel of scikit-learn's ``pairwise_kernels``; "pck", the Probabilistic Cluster
+        Kernel of the paper; "forest"; a function ``(X, Y) -> Gram`` of
         two arrays of rows; an object of ``sklearn.gaussian_process.kernels``; or a kernel of
         `dkae.kernels`. A Gram matrix is passed to `fit`.
     gamma : {"median", "scale"}, float or None, default="median"
@@ -61,12 +62,12 @@ class DeepKernelizedAutoencoder(
     degree, coef0 : float, default=3 and 1
         Parameters of the polynomial and the sigmoid kernel.
     kernel_params : mapping, optional
-        Keyword arguments of a callable kernel.
+        Keyword arguments of a callable kernel, or parameters of "pck" and "forest".
     alignment_weight : float, default=0.1
         λ in [0, 1]: 0 is a plain autoencoder, 1 only aligns.
     hidden_layer_sizes : sequence of int, default=(500, 500, 2000)
         Widths of the layers between input and code; the decoder mirrors them. May be empty.
-    activation, code_activation : str, default="relu" and "identity"
+    activation, code_activation : str, default="gelu" and "identity"
         Activation of the hidden layers and of the code.
     output_activation : str, default="auto"
         Activation of the reconstruction. "auto" is the sigmoid where all of X lies in [0, 1], and
@@ -160,7 +161,7 @@ class DeepKernelizedAutoencoder(
         kernel_params: Mapping[str, Any] | None = None,
         alignment_weight: float = 0.1,
         hidden_layer_sizes: Sequence[int] = (500, 500, 2000),
-        activation: str = "relu",
+        activation: str = "gelu",
         code_activation: str = "identity",
         output_activation: str = "auto",
         tied_weights: bool = True,
@@ -381,8 +382,9 @@ class DeepKernelizedAutoencoder(
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the network as it is on the CPU: the reader may have no GPU."""
         state: dict[str, Any] = dict(super().__getstate__())
-        if "network_" in state:
-            state["network_"] = copy.deepcopy(state["network_"]).cpu()
+        network = state.get("network_")
+        if network is not None and next(network.parameters()).device.type != "cpu":
+            state["network_"] = copy.deepcopy(network).cpu()
         return state
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -9,6 +9,7 @@ random starts each. With the posterior :math:`\pi_i(q, g)` of row i under mixtur
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -26,13 +27,15 @@ from dkae.kernels.base import Floats, Kernel, Rows, finite_float32
 from dkae.kernels.compact import CompactPosteriors, compress, concatenate
 from dkae.kernels.features import FeatureKernel, FeaturePrior
 from dkae.kernels.mixtures import COVARIANCES, FitResult, Mixtures, fit_mixtures, posteriors, split
+from dkae.kernels.screening import Screening
 
 __all__ = ["ProbabilisticClusterKernel"]
 
 #: Rows whose posteriors are computed together: 57 MB in float64 at 13,920 components.
 N_CHUNK_ROWS = 512
-#: Covariances of the mixtures that are fitted together take at most this many bytes.
-MAX_BATCH_BYTES = 2**27
+#: Covariances of the mixtures that are fitted together take at most about this many bytes: what is
+#: smaller than the caches is faster than one batch of everything.
+MAX_BATCH_BYTES = 2**22
 #: A warning is due if more than this share of the mixtures is lost.
 MAX_LOST_SHARE = 0.05
 
@@ -126,7 +129,8 @@ class ProbabilisticClusterKernel(
         rows = self._reduce(sample)
         result = self._fit_all(rows, self._start(rows, seed))
         self._keep_converged(result)
-        self.largest_ = float(posteriors(rows, self.mixtures_).square().sum(dim=1).max())
+        if self.normalize == "max":
+            self.largest_ = float(posteriors(rows, self.mixtures_).square().sum(dim=1).max())
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -155,11 +159,7 @@ class ProbabilisticClusterKernel(
             return _DensePrior(self.features(X), str(self))
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float32, np.float64], reset=False)
-        sizes = self.mixtures_.sizes.tolist()
-        parts, norms = [], []
-        for posterior in self._posteriors(X):
-            parts.append(compress(posterior, sizes, self.tolerance / 4))
-            norms.append(posterior.square().sum(dim=1).cpu().numpy())
+        parts, norms = zip(*self._compact(X), strict=True)
         return _CompactPrior(concatenate(parts), self._scales(np.concatenate(norms)))
 
     # --- the parts of fit --------------------------------------------------------------------
@@ -251,17 +251,29 @@ class ProbabilisticClusterKernel(
         reduced = X[:, columns] if columns.ndim == 1 else (X - self._offset) @ columns
         return torch.from_numpy(reduced.astype(np.float64)).to(choose_device(self.device))
 
-    def _posteriors(self, X: NDArray[Any]) -> Any:
+    def _posteriors(self, X: NDArray[Any]) -> Iterator[Tensor]:
         for i in range(0, len(X), N_CHUNK_ROWS):
             yield posteriors(self._reduce(X[i : i + N_CHUNK_ROWS]), self.mixtures_)
 
+    def _compact(self, X: NDArray[Any]) -> Iterator[tuple[CompactPosteriors, NDArray[Any]]]:
+        """Yield compact posteriors and the squared norms of exact ones, by chunks of rows."""
+        epsilon = self.tolerance / 4
+        if self.covariance_type == "full":
+            for exact in self._posteriors(X):
+                norms = exact.square().sum(dim=1).cpu().numpy()
+                yield compress(exact, self.mixtures_.sizes.tolist(), epsilon), norms
+        else:
+            screening = Screening(self.mixtures_, epsilon)
+            for i in range(0, len(X), N_CHUNK_ROWS):
+                yield screening.compress(self._reduce(X[i : i + N_CHUNK_ROWS]))
+
     def _scales(self, squared_norms: NDArray[Any]) -> Floats:
         """Return the factor of each row: 1 / √Z, or 1 / ‖Π(x)‖ for the cosine."""
-        z = {
-            "mixtures": np.full(len(squared_norms), float(self.n_mixtures_)),
-            "max": np.full(len(squared_norms), self.largest_),
-            "cosine": squared_norms,
-        }[self.normalize]
+        if self.normalize == "cosine":
+            z = squared_norms
+        else:
+            one = self.largest_ if self.normalize == "max" else float(self.n_mixtures_)
+            z = np.full(len(squared_norms), one)
         scales: Floats = (1 / np.sqrt(z)).astype(np.float32)
         return scales
 

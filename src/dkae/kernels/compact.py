@@ -7,9 +7,7 @@ In high dimension a posterior π is nearly one-hot. It is kept as the number of 
 
 .. math:: |\pi_i^\top \pi_j - \hat\pi_i^\top \hat\pi_j| \le 4 \varepsilon ,
 
-and the kernel, a mean over mixtures, is within :math:`4 \varepsilon` of the exact one. With
-:math:`\Pi = E + R`, a block of the Gram matrix is
-:math:`E E^\top + R (E + R)^\top + E R^\top`: counting agreements, and two small sparse products.
+and the kernel, a mean over mixtures, is within :math:`4 \varepsilon` of the exact one.
 """
 
 from __future__ import annotations
@@ -22,10 +20,14 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
+from torch.nn import functional as F
 
 from dkae.kernels.base import Floats, Rows
 from dkae.kernels.mixtures import by_size
-from dkae.kernels.partitions import agreements, smallest_integers
+from dkae.kernels.partitions import smallest_integers
+
+#: Columns of the Gram matrix that are computed together: their posteriors fit into the caches.
+N_COLUMNS = 256
 
 __all__ = ["CompactPosteriors", "compress", "concatenate"]
 
@@ -56,30 +58,45 @@ class CompactPosteriors:
         rest = self.rest
         return int(self.top.nbytes + rest.data.nbytes + rest.indices.nbytes + rest.indptr.nbytes)
 
-    def __getitem__(self, rows: Rows) -> CompactPosteriors:
+    def __getitem__(self, rows: Rows | slice) -> CompactPosteriors:
         return CompactPosteriors(self.top[rows], self.rest[rows], self.starts)
 
     def product(self, other: CompactPosteriors) -> Floats:
-        """Return the inner products of all rows with all rows of `other`."""
-        gram = agreements(self.top, other.top)
-        if self.rest.nnz:
-            gram += (self.rest @ (other.one_hot() + other.rest).T).toarray()
-        if other.rest.nnz:
-            gram += (other.rest @ self.one_hot().T).toarray().T
+        """Return the inner products of all rows with all rows of `other`.
+
+        A row of Π Π'ᵀ is the sum of a few hundred rows of Π'ᵀ, those of its components: what torch
+        calls a bag of embeddings. At 200 rows this is three to four times as fast as the dense
+        product of all columns.
+        """
+        columns = torch.from_numpy((self.starts + self.top).astype(np.int64))
+        bounds, indices, weights = (
+            torch.from_numpy(t)
+            for t in (self.rest.indptr, self.rest.indices, self.rest.data)
+        )  # fmt: skip
+        gram = np.empty((len(self), len(other)), dtype=np.float32)
+        for start in range(0, len(other), N_COLUMNS):
+            part = slice(start, start + N_COLUMNS)
+            table = torch.from_numpy(other[part].transposed())
+            block = F.embedding_bag(columns, table, mode="sum")
+            if len(indices):
+                block += F.embedding_bag(
+                    indices, table, bounds[:-1], mode="sum", per_sample_weights=weights
+                )
+            gram[:, part] = block.numpy()
         return gram
 
-    def one_hot(self) -> sparse.csr_array:
-        """Return E, with a one at the largest entry of each mixture."""
-        n_mixtures = self.top.shape[1]
-        columns = (self.starts + self.top).ravel()
-        bounds = np.arange(0, columns.size + 1, n_mixtures, dtype=np.int32)
-        ones = np.ones(columns.size, dtype=np.float32)
-        return sparse.csr_array((ones, columns, bounds), shape=self.rest.shape)
+    def transposed(self) -> Floats:
+        """Return the approximated posteriors as a dense array (n_components, n_samples)."""
+        n = len(self)
+        table = np.zeros((self.rest.shape[1], n), dtype=np.float32)
+        table.ravel()[(self.starts + self.top).astype(np.int64) * n + np.arange(n)[:, None]] = 1
+        rest = self.rest.tocoo()
+        table[rest.col, rest.row] += rest.data
+        return table
 
     def dense(self) -> Floats:
-        """Return the posteriors as they are approximated, (n_samples, n_components)."""
-        array: Floats = (self.one_hot() + self.rest).toarray()
-        return array
+        """Return the approximated posteriors, (n_samples, n_components)."""
+        return np.ascontiguousarray(self.transposed().T)
 
 
 def compress(posteriors: Tensor, sizes: Sequence[int], epsilon: float) -> CompactPosteriors:

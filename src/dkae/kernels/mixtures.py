@@ -4,15 +4,18 @@ The components of all mixtures stand in one stack, so that a step for all of the
 matrix products; only the soft-max is taken within each mixture. For diagonal covariance
 
 .. math::
-    \log w_k \mathcal N(x; \mu_k, \sigma_k^2) = \log w_k - \tfrac12 \sum_d \left(
-        \frac{x_d^2}{\sigma_{kd}^2} - \frac{2 x_d \mu_{kd}}{\sigma_{kd}^2}
-        + \frac{\mu_{kd}^2}{\sigma_{kd}^2} + \log 2 \pi \sigma_{kd}^2 \right)
+    \log w_k \mathcal N(x; \mu_k, \sigma_k^2)
+    = \Bigl\langle (x^2, x),\; \bigl(-\tfrac{1}{2 \sigma_k^2}, \tfrac{\mu_k}{\sigma_k^2}\bigr)
+      \Bigr\rangle + c_k , \qquad
+    c_k = \log w_k - \tfrac12 \sum_d \Bigl( \frac{\mu_{kd}^2}{\sigma_{kd}^2}
+      + \log 2 \pi \sigma_{kd}^2 \Bigr)
 
-is two products of (n × d) with (d × all components). The steps are those of scikit-learn's
-``GaussianMixture``, which is the oracle in the tests.
+is linear in the moments :math:`(x^2, x)`: one product of (n × 2d) with (2d × all components) is the
+E-step, and one of (all components × n) with (n × 2d) the M-step. The steps are those of
+scikit-learn's ``GaussianMixture``, which is the oracle in the tests.
 
 Everything here is float64. Where all members of a component agree in a feature, its variance is
-``reg_covar``: with 1e-6 the terms above reach 1e8, and float32 would leave errors of about 10 in
+``reg_covar``: with 1e-6 the terms above reach 1e8, and float32 leaves errors of up to about 10 in
 an exponent.
 """
 
@@ -86,10 +89,11 @@ def fit_mixtures(
     converged = torch.zeros(n_mixtures, dtype=torch.bool, device=X.device)
     n_iter = torch.full((n_mixtures,), max_iter, device=X.device)
     ids = torch.arange(n_mixtures, device=X.device)
+    moments = moments_of(X)
     active, bound = start, torch.full((n_mixtures,), -math.inf, dtype=X.dtype, device=X.device)
     for step in range(1, max_iter + 1):
-        responsibilities, log_likelihood = _expect(X, active)
-        active = _maximize(X, active, responsibilities, reg_covar)
+        responsibilities, log_likelihood = _expect(X, moments, active)
+        active = _maximize(X, moments, active, responsibilities, reg_covar)
         previous, bound = bound, log_likelihood.mean(dim=0)
         done = (bound - previous).abs() < tol
         failed = ~bound.isfinite()
@@ -106,19 +110,44 @@ def fit_mixtures(
 
 def posteriors(X: Tensor, mixtures: Mixtures) -> Tensor:
     r"""Return :math:`\pi(x)` under every mixture, side by side: (n_samples, n_components)."""
-    return _expect(X, mixtures)[0]
+    return _expect(X, moments_of(X), mixtures)[0]
+
+
+def moments_of(X: Tensor) -> Tensor:
+    """Return (x², x) of each row."""
+    return torch.cat([X.square(), X], dim=1)
+
+
+def linear_form(mixtures: Mixtures) -> tuple[Tensor, Tensor]:
+    """Return slopes (components, 2d) and constants of log w N(x), linear in the moments of x."""
+    means, variances = mixtures.means, mixtures.covariances
+    d = means.shape[1]
+    slopes = torch.empty(len(means), 2 * d, dtype=means.dtype, device=means.device)
+    torch.div(-0.5, variances.expand_as(means), out=slopes[:, :d])
+    torch.div(means, variances, out=slopes[:, d:])
+    log_determinant = variances.log().sum(dim=1) * (d / max(1, variances.shape[1]))
+    squares = torch.einsum("kd,kd->k", means, slopes[:, d:])
+    constants = mixtures.weights.log() - 0.5 * (
+        squares + log_determinant + d * math.log(2 * math.pi)
+    )
+    return slopes, constants
 
 
 def by_size(columns: Tensor, sizes: Sequence[int]) -> Iterator[Tensor]:
-    """Yield views (n, mixtures, components) of (n, all components), one for each number of them.
+    """Yield views (n, mixtures, components) of (n, all components), one for each number of them."""
+    for part, count, size in equal_sizes(sizes):
+        yield columns[:, part].view(len(columns), count, size)
 
-    Mixtures of equal size are neighbours: a few views serve all, with no loop over mixtures.
+
+def equal_sizes(sizes: Sequence[int]) -> Iterator[tuple[slice, int, int]]:
+    """Yield the components of all mixtures of one size, how many mixtures, and the size.
+
+    Mixtures of equal size are neighbours: a few slices serve all, with no loop over mixtures.
     """
     start = 0
     for size, equals in groupby(sizes):
         count = len(list(equals))
-        part = columns[:, start : start + size * count]
-        yield part.view(len(columns), count, size)
+        yield slice(start, start + size * count), count, size
         start += size * count
 
 
@@ -130,54 +159,54 @@ def split(mixtures: Mixtures, max_bytes: int) -> Iterator[Mixtures]:
         yield mixtures.select(parts == part)
 
 
-def _expect(X: Tensor, mixtures: Mixtures) -> tuple[Tensor, Tensor]:
+def _expect(X: Tensor, moments: Tensor, mixtures: Mixtures) -> tuple[Tensor, Tensor]:
     """Return the posteriors, (n, components), and the log-likelihood, (n, mixtures)."""
-    joint = _log_density(X, mixtures).add_(mixtures.weights.log())
+    if mixtures.covariances.dim() == 3:
+        joint = _log_joint_of_full(X, mixtures)
+    else:
+        slopes, constants = linear_form(mixtures)
+        joint = torch.addmm(constants, moments, slopes.T)
     likelihoods = []
     for view in by_size(joint, mixtures.sizes.tolist()):
-        likelihood = view.logsumexp(dim=2)
-        view.sub_(likelihood.unsqueeze(2)).exp_()
-        likelihoods.append(likelihood)
+        # Log-sum-exp and soft-max in one: the exponential is what costs.
+        largest = view.amax(dim=2, keepdim=True)
+        total = view.sub_(largest).exp_().sum(dim=2, keepdim=True)
+        view.div_(total)
+        likelihoods.append((largest + total.log()).squeeze(2))
     return joint, torch.cat(likelihoods, dim=1)
 
 
-def _log_density(X: Tensor, mixtures: Mixtures) -> Tensor:
-    """Return log N(x; mean, covariance) of every row under every component."""
-    means, covariances = mixtures.means, mixtures.covariances
-    squares: Tensor
-    if covariances.dim() == 3:
-        factors = torch.linalg.cholesky_ex(covariances).L
-        # cholesky_ex leaves a matrix that is not positive definite without a word; its
-        # log-determinant below is then not finite, and the mixture does not converge.
-        differences = (X - means.unsqueeze(1)).mT
-        scaled = torch.linalg.solve_triangular(factors, differences, upper=False)
-        log_determinant = 2 * factors.diagonal(dim1=1, dim2=2).log().sum(dim=1)
-        squares = scaled.square().sum(dim=1).T
-    else:
-        precisions = (1 / covariances).expand_as(means)
-        log_determinant = covariances.log().expand_as(means).sum(dim=1)
-        constant = (means.square() * precisions).sum(dim=1)
-        squares = torch.addmm(constant, X.square(), precisions.T)
-        squares = squares.addmm_(X, (means * precisions).T, alpha=-2)
-    return squares.add_(log_determinant + X.shape[1] * math.log(2 * math.pi)).mul_(-0.5)
+def _log_joint_of_full(X: Tensor, mixtures: Mixtures) -> Tensor:
+    """Return log w N(x; mean, covariance) for covariances that are matrices."""
+    # cholesky_ex leaves a matrix that is not positive definite without a word; its log-determinant
+    # is then not finite, and the mixture does not converge.
+    factors = torch.linalg.cholesky_ex(mixtures.covariances).L
+    differences = (X - mixtures.means.unsqueeze(1)).mT
+    scaled = torch.linalg.solve_triangular(factors, differences, upper=False)
+    log_determinant = 2 * factors.diagonal(dim1=1, dim2=2).log().sum(dim=1)
+    constants = log_determinant + X.shape[1] * math.log(2 * math.pi)
+    joint: Tensor = mixtures.weights.log() - 0.5 * (scaled.square().sum(dim=1).T + constants)
+    return joint
 
 
 def _maximize(
-    X: Tensor, mixtures: Mixtures, responsibilities: Tensor, reg_covar: float
+    X: Tensor, moments: Tensor, mixtures: Mixtures, responsibilities: Tensor, reg_covar: float
 ) -> Mixtures:
     """Return the mixtures that explain the rows best, given who belongs to which component."""
+    d = X.shape[1]
     # As in scikit-learn: an empty component keeps a finite mean.
     mass = responsibilities.sum(dim=0) + 10 * torch.finfo(X.dtype).eps
-    means = (responsibilities.T @ X) / mass.unsqueeze(1)
+    shares = responsibilities.T / mass.unsqueeze(1)
     if mixtures.covariances.dim() == 3:
+        means = shares @ X
         differences = X - means.unsqueeze(1)
-        weighted = differences * (responsibilities.T / mass.unsqueeze(1)).unsqueeze(2)
-        covariances = differences.mT @ weighted
+        covariances = differences.mT @ (differences * shares.unsqueeze(2))
         covariances.diagonal(dim1=1, dim2=2).add_(reg_covar)
     else:
-        covariances = (responsibilities.T @ X.square()) / mass.unsqueeze(1)
-        covariances.sub_(means.square()).add_(reg_covar)
-        if mixtures.covariances.shape[1] == 1 < X.shape[1]:
+        averages = shares @ moments
+        means = averages[:, d:]
+        covariances = torch.addcmul(averages[:, :d], means, means, value=-1).add_(reg_covar)
+        if mixtures.covariances.shape[1] == 1 < d:
             covariances = covariances.mean(dim=1, keepdim=True)
     return Mixtures(mixtures.sizes, _weights(mass, mixtures.sizes), means, covariances)
 

@@ -1,0 +1,163 @@
+r"""Compact posteriors of many rows: float32 finds who matters, float64 computes those alone.
+
+A component matters to a posterior only if its log-density is within about 20 of the largest one of
+its mixture (:math:`e^{-20} \approx 2 \cdot 10^{-9}`). In high dimension that is nearly always the
+largest one alone. All log-densities are computed in float32, at twice the speed of float64; where a
+second one comes within 20 *and the error of float32*, those few are computed again in float64.
+
+With the form :math:`\ell = \langle (x^2, x), a \rangle + c` the terms of a log-density sum up, in
+absolute value, to a small multiple of :math:`|\ell| + |c|` (since
+:math:`2 |x \mu| \le x^2 + \mu^2`), and that times the unit round-off bounds its error.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from dkae.kernels.compact import CompactPosteriors, compress
+from dkae.kernels.mixtures import Mixtures, equal_sizes, linear_form, moments_of, posteriors
+from dkae.kernels.partitions import smallest_integers
+
+__all__ = ["Screening"]
+
+#: Log-densities that are farther than this from the largest one do not matter.
+NEGLIGIBLE = 20.0
+#: Error of a float32 log-density relative to |ℓ| + |c|: 17 unit round-offs.
+RELATIVE_ERROR = 1e-6
+#: If more than this share of the components matters, float64 for all is faster.
+MAX_DOUBTFUL_SHARE = 0.05
+
+
+class Screening:
+    """Computes compact posteriors under mixtures of diagonal or spherical covariance."""
+
+    def __init__(self, mixtures: Mixtures, epsilon: float) -> None:
+        self.mixtures = mixtures
+        self.epsilon = epsilon
+        self.sizes: list[int] = mixtures.sizes.tolist()
+        self.slopes, self.constants = linear_form(mixtures)
+        # The constants are one more column, and 1 one more moment: all of it is a single product.
+        self.fast_slopes = torch.cat([self.slopes, self.constants.unsqueeze(1)], dim=1).float()
+        self._joint: Tensor | None = None
+        sizes = np.asarray(self.sizes)
+        self.starts = (np.cumsum(sizes) - sizes).astype(np.int32)
+        self.mixture_of = np.repeat(np.arange(len(sizes)), sizes)
+        # Of both log-densities that are compared: twice the error.
+        self.margins = NEGLIGIBLE + 2 * RELATIVE_ERROR * self.constants.abs().float()
+
+    def compress(self, X: Tensor) -> tuple[CompactPosteriors, NDArray[np.float64]]:
+        """Return the compact posteriors of the rows, and the squared norms of the exact ones."""
+        moments = moments_of(X)
+        joint = self._fast_joint(moments)
+        top, rivals = self._screen(joint)
+        if len(rivals[0]) > MAX_DOUBTFUL_SHARE * joint.numel():
+            exact = posteriors(X, self.mixtures)
+            norms = exact.square().sum(dim=1).cpu().numpy()
+            return compress(exact, self.sizes, self.epsilon), norms
+        return self._compress(moments, top, *self._with_top(top, *rivals))
+
+    def _fast_joint(self, moments: Tensor) -> Tensor:
+        """Return the log-densities in float32, (components, rows): the faster way to multiply."""
+        ones = torch.ones(len(moments), 1, dtype=moments.dtype, device=moments.device)
+        fast = torch.cat([moments, ones], dim=1).float()
+        # The result is kept for the next chunk: new memory of this size is slow to come by.
+        if self._joint is None or self._joint.shape[1] != len(fast):
+            self._joint = torch.empty(len(self.constants), len(fast), device=fast.device)
+        return torch.mm(self.fast_slopes, fast.T, out=self._joint)
+
+    def _screen(self, joint: Tensor) -> tuple[NDArray[np.int64], tuple[NDArray[np.int64], ...]]:
+        """Return the largest component of each mixture, and all others that may matter."""
+        tops = []
+        mask = torch.empty(joint.shape, dtype=torch.bool, device=joint.device)
+        for part, count, size in equal_sizes(self.sizes):
+            view = joint[part].view(count, size, -1)
+            margin = self.margins[part].view(count, size, 1).amax(dim=1, keepdim=True)
+            largest, where = view.max(dim=1, keepdim=True)
+            bound = largest - margin - 2 * RELATIVE_ERROR * largest.abs()
+            rivals = mask[part].view(count, size, -1)
+            torch.gt(view, bound, out=rivals)
+            rivals.scatter_(1, where, False)
+            tops.append(where.squeeze(1))
+        columns, rows = mask.nonzero(as_tuple=True)
+        top = torch.cat(tops).T.contiguous().cpu().numpy()
+        return top, (rows.cpu().numpy(), columns.cpu().numpy())
+
+    def _with_top(
+        self, top: NDArray[np.int64], rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rivals together with the largest component that they come close to, sorted."""
+        n_mixtures, n_components = len(self.sizes), len(self.mixture_of)
+        pairs = np.unique(rows * n_mixtures + self.mixture_of[columns])
+        winners_row, mixture = np.divmod(pairs, n_mixtures)
+        winners = winners_row * n_components + self.starts[mixture] + top[winners_row, mixture]
+        cells = np.sort(np.concatenate([rows * n_components + columns, winners]))
+        return np.divmod(cells, n_components)
+
+    def _compress(
+        self,
+        moments: Tensor,
+        top: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64],
+    ) -> tuple[CompactPosteriors, NDArray[np.float64]]:
+        """Return the compact form, with exact posteriors of the given components."""
+        n_rows, n_mixtures = top.shape
+        joint = self._exact(moments, rows, columns)
+        mixtures = self.mixture_of[columns]
+        first = np.flatnonzero(np.diff(rows * n_mixtures + mixtures, prepend=-1))
+        group = np.repeat(np.arange(len(first)), np.diff(first, append=len(rows)))
+        # Soft-max within each group of neighbours, which is one mixture of one row.
+        values = np.exp(joint - _reduce(np.maximum, joint, first)[group])
+        values /= _reduce(np.add, values, first)[group]
+        largest = _reduce(np.maximum, values, first)
+        norms = np.full(n_rows, float(n_mixtures))
+        np.add.at(norms, rows[first], -1.0)
+        np.add.at(norms, rows, values**2)
+        winners = np.flatnonzero(values == largest[group])
+        is_top = np.zeros(len(rows), dtype=bool)
+        is_top[winners[np.unique(group[winners], return_index=True)[1]]] = True
+        top[rows[is_top], mixtures[is_top]] = columns[is_top] - self.starts[mixtures[is_top]]
+        small = self.epsilon / np.asarray(self.sizes)[mixtures]
+        keep = (largest[group] < 1 - self.epsilon) & (is_top | (values > small))
+        rest = sparse.csr_array(
+            (
+                (values - is_top)[keep].astype(np.float32),
+                (rows[keep].astype(np.int32), columns[keep].astype(np.int32)),
+            ),
+            shape=(n_rows, len(self.mixture_of)),
+        )
+        return CompactPosteriors(smallest_integers(top), rest, self.starts), norms
+
+    def _exact(
+        self, moments: Tensor, rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the log-densities of the given rows and components in float64."""
+        bounds = np.zeros(len(moments) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(rows, minlength=len(moments)), out=bounds[1:])
+        device = moments.device
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+            pattern = torch.sparse_csr_tensor(
+                torch.from_numpy(bounds).to(device),
+                torch.from_numpy(columns).to(device),
+                torch.zeros(len(columns), dtype=moments.dtype, device=device),
+                (len(moments), len(self.constants)),
+                check_invariants=False,
+            )
+            products = torch.sparse.sampled_addmm(pattern, moments, self.slopes.T, beta=0.0)
+        values: NDArray[np.float64] = products.values().cpu().numpy()
+        values += self.constants.cpu().numpy()[columns]
+        return values
+
+
+def _reduce(
+    function: np.ufunc, values: NDArray[np.float64], first: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Reduce each group of neighbours; there may be none, which ``reduceat`` refuses."""
+    return function.reduceat(values, first) if len(first) else values
