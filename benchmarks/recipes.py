@@ -28,6 +28,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "N_c = 128": {"n_components": 128},
     "peak learning rate 2e-3": {"learning_rate_init": 2e-3},
     "constant learning rate": {"learning_rate": "constant"},
+    "GELU, Probabilistic Cluster Kernel": {"activation": "gelu", "kernel": "pck"},
     "weights not tied": {"tied_weights": False},
     "GELU: the default": {"activation": "gelu"},
     "pretrained (3 epochs a layer)": {"pretrain_max_iter": 3, "max_iter": 17},
@@ -62,7 +63,7 @@ def main() -> None:
             RESULTS.write_text(json.dumps(results, indent=1) + "\n")
         test, train = results[name]["test"], results[name]["train"]
         print(
-            f"{name:<32} test L_c {test['alignment_loss']:.4f}  MSE "
+            f"{name:<36} test L_c {test['alignment_loss']:.4f}  MSE "
             f"{test['reconstruction_mse']:.5f}   train L_c {train['alignment_loss']:.4f}",
             flush=True,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomTreesEmbedding
 from sklearn.feature_extraction.text import CountVectorizer
@@ -15,6 +16,7 @@ from dkae import DeepKernelizedAutoencoder
 from dkae.kernels import (
     ForestKernel,
     PairwiseKernel,
+    ProbabilisticClusterKernel,
     TransformerKernel,
     center,
     ideal_gram,
@@ -34,6 +36,31 @@ RBF = PairwiseKernel("rbf", gamma=1.0)
 def test_agreements_are_counted_column_by_column():
     a, b = RNG.integers(0, 4, (7, 30)), RNG.integers(0, 4, (5, 30))
     np.testing.assert_array_equal(agreements(a, b), (a[:, None] == b).sum(axis=2))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        ForestKernel(n_estimators=12, random_state=0),
+        TransformerKernel(Nystroem(n_components=20, random_state=0).fit(X)),
+        TransformerKernel(RandomTreesEmbedding(9, random_state=0).fit(X)),
+        ProbabilisticClusterKernel(4, 3, random_state=0, tolerance=0),
+        ProbabilisticClusterKernel(4, 3, random_state=0, tolerance=0, normalize="cosine"),
+    ],
+    ids=repr,
+)
+class TestFeatures:
+    def test_gram_is_their_inner_product(self, kernel):
+        kernel = clone(kernel).fit(X)
+        a, b = kernel.features(X), kernel.features(Y)
+        product = a @ b.T
+        product = product.toarray() if scipy.sparse.issparse(product) else product
+        np.testing.assert_allclose(kernel.gram(X, Y), product, rtol=1e-4, atol=1e-5)
+
+    def test_spectrum_is_that_of_the_gram(self, kernel):
+        kernel = clone(kernel).fit(X)
+        expected = np.linalg.eigvalsh(kernel.gram(X).astype(np.float64))[::-1][:4]
+        np.testing.assert_allclose(kernel.spectrum(X, 4), expected, rtol=1e-2)
 
 
 class TestForest:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from sklearn.utils.extmath import randomized_svd, row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from dkae.kernels.base import Floats, Kernel, Prior, Rows, finite_float32
 
-__all__ = ["FeatureKernel", "FeaturePrior", "TransformerKernel"]
+__all__ = ["FeatureKernel", "FeaturePrior", "TransformerKernel", "check_fitted"]
 
 
 class FeatureKernel(Kernel):
@@ -36,6 +36,12 @@ class FeatureKernel(Kernel):
 
     def on(self, X: Any) -> Prior:
         return FeaturePrior(self.features(X), str(self))
+
+    def spectrum(self, X: Any, n_components: int) -> NDArray[Any]:
+        """Return the largest eigenvalues of the Gram matrix: squared singular values of Φ."""
+        phi = _as_array(self.features(X))
+        singular_values = randomized_svd(phi, n_components, random_state=0)[1]
+        return np.asarray(singular_values**2)
 
 
 class FeaturePrior:
@@ -75,11 +81,11 @@ class TransformerKernel(FeatureKernel):
         return TransformerKernel(self.transformer)
 
     def fit(self, X: Any, y: object = None) -> TransformerKernel:
-        _check_fitted(self.transformer, "transformer")
+        check_fitted(self.transformer, "transformer")
         return self
 
     def features(self, X: Any) -> Any:
-        _check_fitted(self.transformer, "transformer")
+        check_fitted(self.transformer, "transformer")
         return self.transformer.transform(X)
 
 
@@ -92,7 +98,8 @@ def _as_array(features: Any) -> Any:
     return features if sparse.issparse(features) else np.asarray(features)
 
 
-def _check_fitted(estimator: Any, name: str) -> None:
+def check_fitted(estimator: Any, name: str) -> None:
+    """Refuse an estimator that is not fitted."""
     try:
         check_is_fitted(estimator)
     except Exception as error:
