@@ -28,6 +28,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "N_c = 128": {"n_components": 128},
     "peak learning rate 2e-3": {"learning_rate_init": 2e-3},
     "constant learning rate": {"learning_rate": "constant"},
+    "ReLU, Probabilistic Cluster Kernel": {"kernel": "pck"},
     "GELU, Probabilistic Cluster Kernel": {"activation": "gelu", "kernel": "pck"},
     "weights not tied": {"tied_weights": False},
     "GELU: the default": {"activation": "gelu"},

@@ -94,7 +94,7 @@ def fit_mixtures(
     for step in range(1, max_iter + 1):
         responsibilities, log_likelihood = _expect(X, moments, active)
         active = _maximize(X, moments, active, responsibilities, reg_covar)
-        previous, bound = bound, log_likelihood.mean(dim=0)
+        previous, bound = bound, log_likelihood.mean(dim=1)
         done = (bound - previous).abs() < tol
         failed = ~bound.isfinite()
         if step == max_iter or (done | failed).any():
@@ -110,7 +110,7 @@ def fit_mixtures(
 
 def posteriors(X: Tensor, mixtures: Mixtures) -> Tensor:
     r"""Return :math:`\pi(x)` under every mixture, side by side: (n_samples, n_components)."""
-    return _expect(X, moments_of(X), mixtures)[0]
+    return _expect(X, moments_of(X), mixtures)[0].T.contiguous()
 
 
 def moments_of(X: Tensor) -> Tensor:
@@ -160,20 +160,24 @@ def split(mixtures: Mixtures, max_bytes: int) -> Iterator[Mixtures]:
 
 
 def _expect(X: Tensor, moments: Tensor, mixtures: Mixtures) -> tuple[Tensor, Tensor]:
-    """Return the posteriors, (n, components), and the log-likelihood, (n, mixtures)."""
+    """Return the posteriors, (components, n), and the log-likelihood, (mixtures, n).
+
+    With the components first both products of a step go through memory in order.
+    """
     if mixtures.covariances.dim() == 3:
         joint = _log_joint_of_full(X, mixtures)
     else:
         slopes, constants = linear_form(mixtures)
-        joint = torch.addmm(constants, moments, slopes.T)
+        joint = torch.addmm(constants.unsqueeze(1), slopes, moments.T)
     likelihoods = []
-    for view in by_size(joint, mixtures.sizes.tolist()):
+    for part, count, size in equal_sizes(mixtures.sizes.tolist()):
+        view = joint[part].view(count, size, -1)
         # Log-sum-exp and soft-max in one: the exponential is what costs.
-        largest = view.amax(dim=2, keepdim=True)
-        total = view.sub_(largest).exp_().sum(dim=2, keepdim=True)
+        largest = view.amax(dim=1, keepdim=True)
+        total = view.sub_(largest).exp_().sum(dim=1, keepdim=True)
         view.div_(total)
-        likelihoods.append((largest + total.log()).squeeze(2))
-    return joint, torch.cat(likelihoods, dim=1)
+        likelihoods.append((largest + total.log()).squeeze(1))
+    return joint, torch.cat(likelihoods)
 
 
 def _log_joint_of_full(X: Tensor, mixtures: Mixtures) -> Tensor:
@@ -184,8 +188,10 @@ def _log_joint_of_full(X: Tensor, mixtures: Mixtures) -> Tensor:
     differences = (X - mixtures.means.unsqueeze(1)).mT
     scaled = torch.linalg.solve_triangular(factors, differences, upper=False)
     log_determinant = 2 * factors.diagonal(dim1=1, dim2=2).log().sum(dim=1)
-    constants = log_determinant + X.shape[1] * math.log(2 * math.pi)
-    joint: Tensor = mixtures.weights.log() - 0.5 * (scaled.square().sum(dim=1).T + constants)
+    constants = mixtures.weights.log() - 0.5 * (
+        log_determinant + X.shape[1] * math.log(2 * math.pi)
+    )
+    joint: Tensor = constants.unsqueeze(1) - 0.5 * scaled.square().sum(dim=1)
     return joint
 
 
@@ -195,8 +201,8 @@ def _maximize(
     """Return the mixtures that explain the rows best, given who belongs to which component."""
     d = X.shape[1]
     # As in scikit-learn: an empty component keeps a finite mean.
-    mass = responsibilities.sum(dim=0) + 10 * torch.finfo(X.dtype).eps
-    shares = responsibilities.T / mass.unsqueeze(1)
+    mass = responsibilities.sum(dim=1) + 10 * torch.finfo(X.dtype).eps
+    shares = responsibilities / mass.unsqueeze(1)
     if mixtures.covariances.dim() == 3:
         means = shares @ X
         differences = X - means.unsqueeze(1)
