@@ -14,8 +14,9 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dkae.datasets import load_mnist20k
-from dkae.kernels import ProbabilisticClusterKernel, cluster
+from dkae.kernels import ProbabilisticClusterKernel, cluster, screening
 from dkae.kernels.compact import compress, concatenate
+from dkae.kernels.mixtures import moments_of, posteriors
 
 SMALL = ProbabilisticClusterKernel(5, 3, random_state=0)
 
@@ -42,7 +43,8 @@ def sklearn_mixtures(kernel, n_features: int):
         mixture.weights_ = kernel.mixtures_.weights[part].numpy()
         # The features that were left out have one mean and one variance in all components.
         mixture.means_ = np.zeros((size, n_features))
-        mixture.means_[:, kernel._basis] = kernel.mixtures_.means[part].numpy()
+        mixture.means_ += kernel._offset
+        mixture.means_[:, kernel._basis] += kernel.mixtures_.means[part].numpy()
         variances = np.full((size, n_features), kernel.reg_covar)
         variances[:, kernel._basis] = kernel.mixtures_.covariances[part].numpy()
         mixture.precisions_cholesky_ = 1 / np.sqrt(variances)
@@ -129,12 +131,86 @@ def test_seeds(X):
     assert not np.array_equal(a, c)
 
 
-def test_mixtures_see_at_most_the_rows_they_may(X):
+def test_mixtures_see_only_the_rows_of_their_sample(X):
     kernel = clone(SMALL).set_params(max_fit_samples=50).fit(X)
-    rest = kernel.mixtures_.weights * 50
-    # Weights are sums of 50 responsibilities: nothing is smaller than none, or larger than all.
-    assert rest.max() <= 50
-    assert not np.array_equal(kernel.gram(X), clone(SMALL).fit(X).gram(X))
+    seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)
+    sample = np.random.default_rng(seed).choice(len(X), 50, replace=False)
+    poisoned = X + 100
+    poisoned[sample] = X[sample]
+    other = clone(SMALL).set_params(max_fit_samples=50).fit(poisoned)
+    np.testing.assert_array_equal(kernel.gram(X), other.gram(X))
+
+
+@pytest.mark.parametrize("covariance_type", ["diag", "spherical", "full"])
+def test_the_origin_does_not_matter(covariance_type):
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    kernel = clone(SMALL).set_params(covariance_type=covariance_type, tolerance=0)
+    near, far = (clone(kernel).fit(X + offset).gram(X + offset) for offset in (0, 1e6))
+    np.testing.assert_allclose(far, near, atol=1e-4)
+
+
+def test_rows_beyond_the_range_of_float32_squares():
+    X = np.random.default_rng(0).standard_normal((80, 10))
+    far = 1e20 * np.random.default_rng(1).standard_normal((20, 10))
+    compact, exact = (clone(SMALL).set_params(tolerance=t).fit(X).gram(far) for t in (1e-3, 0))
+    np.testing.assert_allclose(compact, exact, atol=1e-3)
+
+
+def test_rows_beyond_float64_squares_are_refused():
+    X = np.random.default_rng(0).standard_normal((80, 10))
+    with pytest.raises(ValueError, match="posteriors are not finite: rows are too far"):
+        clone(SMALL).fit(X).transform(1e200 * X)
+
+
+class TestScreening:
+    """float32 finds who matters, float64 computes those: as good as float64 for all."""
+
+    @pytest.fixture
+    def mnist(self):
+        data = load_mnist20k(scaled=True).data[:3000]
+        kernel = ProbabilisticClusterKernel(30, 3, random_state=0).fit(data)
+        rows = kernel._reduce(data[1000:1300])
+        return kernel.mixtures_, rows, posteriors(rows, kernel.mixtures_)
+
+    @pytest.fixture
+    def soft(self, monkeypatch):
+        """Return mixtures with many rivals, and forbid the way out to dense posteriors."""
+        monkeypatch.setattr(screening, "MAX_DOUBTFUL_SHARE", 1.0)
+        X = np.random.default_rng(0).standard_normal((200, 3))
+        kernel = ProbabilisticClusterKernel(6, 3, random_state=0).fit(X)
+        rows = kernel._reduce(X)
+        return kernel.mixtures_, rows, posteriors(rows, kernel.mixtures_)
+
+    @pytest.mark.parametrize("case", ["mnist", "soft"])
+    @pytest.mark.parametrize("epsilon", [1e-2, 2.5e-4, 1e-8])
+    def test_it_is_the_compact_form_of_exact_posteriors(self, case, epsilon, request):
+        mixtures, rows, exact = request.getfixturevalue(case)
+        ours = screening.Screening(mixtures, epsilon).compress(rows)
+        theirs = compress(exact, mixtures.sizes.tolist(), epsilon)
+        np.testing.assert_array_equal(ours.top, theirs.top)
+        np.testing.assert_allclose(ours.dense(), theirs.dense(), atol=2e-5 + epsilon / 2)
+        error = np.abs(ours.dense() - exact.numpy())
+        assert error.max() <= epsilon + 1e-6
+
+    def test_rivals_are_found_on_real_digits(self, mnist):
+        mixtures, rows, _ = mnist
+        assert screening.Screening(mixtures, 1e-8).compress(rows).rest.nnz > 300
+
+    def test_sharp_posteriors_have_no_rivals(self):
+        X = np.repeat(np.eye(4) * 100, 10, axis=0) + np.arange(40)[:, None] * 1e-3
+        kernel = ProbabilisticClusterKernel(2, 2, random_state=0, reg_covar=1e-3).fit(X)
+        compact = screening.Screening(kernel.mixtures_, 1e-4).compress(kernel._reduce(X))
+        np.testing.assert_allclose(compact.dense(), kernel.transform(X), atol=1e-4)
+
+    def test_error_of_float32_is_within_its_estimate(self, mnist):
+        mixtures, rows, _ = mnist
+        screen = screening.Screening(mixtures, 1e-3)
+        moments = moments_of(rows)
+        exact = torch.addmm(screen.constants.unsqueeze(1), screen.slopes, moments.T)
+        error = (screen._fast_joint(moments).double() - exact).abs()
+        slack = (screen.margins - screening.NEGLIGIBLE).double().unsqueeze(1)
+        estimate = (slack + screen.relative_error * exact.abs()) / 2
+        assert (error / estimate).max() < 1
 
 
 class TestNormalisation:
@@ -147,9 +223,15 @@ class TestNormalisation:
         kernel = clone(SMALL).set_params(normalize="max", max_fit_samples=400).fit(X)
         assert kernel.diag(X).max() == pytest.approx(1, abs=1e-3)
 
-    def test_cosine_has_ones_on_the_diagonal(self, X):
-        kernel = clone(SMALL).set_params(normalize="cosine", tolerance=0).fit(X)
+    @pytest.mark.parametrize("tolerance", [0, 1e-3, 0.1])
+    def test_cosine_has_ones_on_the_diagonal(self, X, tolerance):
+        kernel = clone(SMALL).set_params(normalize="cosine", tolerance=tolerance).fit(X)
         np.testing.assert_allclose(kernel.diag(X), 1, atol=1e-5)
+
+    def test_max_needs_a_fit_of_its_own(self, X):
+        kernel = clone(SMALL).fit(X).set_params(normalize="max")
+        with pytest.raises(ValueError, match="normalize='max' was set after fit"):
+            kernel.gram(X)
 
     def test_z_is_the_same_for_other_rows(self, X):
         kernel = clone(SMALL).fit(X[:300])
@@ -171,7 +253,9 @@ class TestCompactForm:
         exact = (posteriors @ posteriors.T).numpy() / len(sizes)
         error = np.abs(compact.product(compact) / len(sizes) - exact)
         assert error.max() <= tolerance + 1e-6
-        np.testing.assert_allclose(compact.dense() @ compact.dense().T / 5, exact, atol=tolerance)
+        dense = compact.dense()
+        np.testing.assert_allclose(dense @ dense.T / 5, exact, atol=tolerance)
+        np.testing.assert_allclose(compact.squared_norms(), (dense**2).sum(axis=1), rtol=1e-5)
 
     def test_one_byte_for_each_row_and_mixture_where_posteriors_are_sharp(self):
         sizes = [3] * 50
@@ -215,7 +299,7 @@ class TestBadInput:
             ({"normalize": "cos"}, r"normalize='cos'.*did you mean 'cosine'\?"),
             ({"tolerance": 2}, r"tolerance=2 must be a number in \[0, 1\]"),
             ({"max_iter": 0}, "max_iter=0 must be a whole number of at least 1"),
-            ({"tol": -1}, "tol=-1 must be a number"),
+            ({"tol": 0}, r"tol=0 must be a number in \(0, inf\)"),
         ],
     )
     def test_parameters(self, params, message, X):
@@ -243,10 +327,11 @@ class TestBadInput:
         assert 0 < kernel.n_mixtures_ < 12
         assert kernel.gram(X).max() <= 1 + 1e-5
 
-    @pytest.mark.parametrize("covariance_type", ["diag", "spherical", "full"])
-    def test_equal_rows_are_all_alike(self, covariance_type):
+    @pytest.mark.parametrize("init", ["random", "k-means++"])
+    @pytest.mark.parametrize("covariance_type", ["diag", "full"])
+    def test_equal_rows_are_all_alike(self, covariance_type, init):
         X = np.ones((20, 3))
-        kernel = clone(SMALL).set_params(covariance_type=covariance_type).fit(X)
+        kernel = clone(SMALL).set_params(covariance_type=covariance_type, init=init).fit(X)
         gram = kernel.gram(X)
         assert np.ptp(gram) < 1e-6
         assert gram[0, 0] > 0

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomTreesEmbedding
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.metrics.pairwise import cosine_similarity, rbf_kernel
 from sklearn.preprocessing import KernelCenterer
+from sklearn.svm import SVC
 
 from dkae import DeepKernelizedAutoencoder
 from dkae.kernels import (
@@ -99,6 +101,20 @@ class TestTransformer:
         kernel = TransformerKernel(CountVectorizer(token_pattern=r"\w+").fit(texts))
         np.testing.assert_array_equal(kernel.gram(texts)[0], [7, 7, 0])
 
+    def test_data_frames_are_read_by_blocks_too(self):
+        pca = PCA(2).set_output(transform="pandas").fit(X)
+        kernel = TransformerKernel(pca).fit(X)
+        rows = np.array([4, 1])
+        np.testing.assert_allclose(
+            kernel.on(X).block(rows), kernel.gram(X)[np.ix_(rows, rows)], rtol=1e-5
+        )
+
+    def test_what_is_no_transformer(self):
+        with pytest.raises(ValueError, match=r"transformer=SVC\(\) has no method transform"):
+            TransformerKernel(SVC()).fit(X)
+        with pytest.raises(ValueError, match=r"forest=PCA\(n_components=2\) has no method apply"):
+            ForestKernel(PCA(2).fit(X)).fit(X)
+
     def test_transformer_that_is_not_fitted(self):
         with pytest.raises(ValueError, match=r"transformer=Nystroem\(\) is not fitted: fit it on"):
             TransformerKernel(Nystroem()).fit(X)
@@ -136,8 +152,18 @@ class TestAlgebra:
             (RBF * linear + 2 * RBF).fit(X).gram(X), K * L + 2 * K, rtol=1e-5
         )
 
+    def test_only_kernels_and_numbers_combine(self):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            RBF + 1
+        with pytest.raises(TypeError, match=r"can't multiply|unsupported operand"):
+            RBF * "a"
+
+    def test_centring_needs_reference_rows(self):
+        with pytest.raises(ValueError, match="max_reference=0 must be a whole number"):
+            center(RBF, max_reference=0).fit(X)
+
     def test_negative_weights_are_refused(self):
-        with pytest.raises(ValueError, match=r"each of weights=-1 must be a number in \[0, inf\)"):
+        with pytest.raises(ValueError, match=r"each of weights=-1.0 must be a number"):
             (-1 * RBF).fit(X)
 
     def test_one_weight_for_each_kernel(self):
@@ -166,6 +192,26 @@ class TestLabels:
         partly = np.where(np.arange(300) < 100, y, -1)
         for kernel in (ideal_gram(y), ideal_gram(partly) + PairwiseKernel("rbf")):
             assert tiny(kernel=kernel).fit(digits).score(digits) > 0
+
+    @pytest.mark.parametrize(
+        "labels",
+        [
+            ["a", "b", "a", -1, -1],
+            np.array([0, 1, 0, -1, -1], dtype=object),
+            [0.0, 1.0, 0.0, np.nan, np.nan],
+            ["a", "b", "a", None, None],
+        ],
+        ids=repr,
+    )
+    def test_missing_labels_are_no_class(self, labels):
+        gram = ideal_gram(labels).fit(X[:5]).gram(X[:5])
+        expected = np.zeros((5, 5))
+        expected[:3, :3] = [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
+        np.testing.assert_array_equal(gram, expected)
+
+    def test_equal_rows_with_different_labels_are_refused(self):
+        with pytest.raises(ValueError, match="rows 0 and 1 are equal vectors"):
+            ideal_gram([0, 1], rows=X[[0, 0]]).fit(X[:1])
 
     def test_labels_of_other_rows(self):
         with pytest.raises(ValueError, match="labels has 60 entries, but X has 20 rows"):

@@ -122,6 +122,18 @@ def test_too_few_steps_are_no_convergence():
     assert not result.converged.any()
 
 
+def test_a_mixture_that_the_last_step_spoils_does_not_count():
+    for seed in range(60):
+        X = np.round(np.random.default_rng(seed).normal(size=(25, 2)), 1) + 1e3
+        result = fit_mixtures(
+            torch.from_numpy(X), start(X, [2, 3, 5, 6], "full", seed),
+            reg_covar=0.0, max_iter=50, tol=1e-3,
+        )  # fmt: skip
+        kept = result.mixtures.select(result.converged)
+        if len(kept.sizes):
+            assert torch.isfinite(posteriors(torch.from_numpy(X), kept)).all()
+
+
 def test_split_keeps_all_mixtures_in_order():
     X = clouds(0)
     initial = start(X, [2, 2, 3, 5, 8], "diag", 0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from numbers import Real
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ __all__ = [
     "RowsPrior",
     "check_block",
     "check_symmetry",
+    "diagonal_of",
     "finite_float32",
     "sample_rows",
 ]
@@ -80,9 +82,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
 
     def diag(self, X: Floats) -> Floats:
         """Return κ(x, x) of each row, from blocks along the diagonal."""
-        prior, n = self.on(X), len(X)
-        chunks = [np.arange(i, min(i + N_DIAGONAL_ROWS, n)) for i in range(0, n, N_DIAGONAL_ROWS)]
-        return np.concatenate([prior.block(rows).diagonal() for rows in chunks])
+        return diagonal_of(self.on(X))
 
     def on(self, X: Floats) -> Prior:
         """Return the Gram matrix of the rows of `X`, to be read block by block."""
@@ -91,14 +91,18 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
     def __add__(self, other: Kernel) -> Kernel:
         from dkae.kernels.compose import SumKernel
 
+        if not isinstance(other, Kernel):
+            return NotImplemented
         return SumKernel([self, other])
 
-    def __mul__(self, other: Kernel | float) -> Kernel:
+    def __mul__(self, other: Kernel | Real | float) -> Kernel:
         from dkae.kernels.compose import ProductKernel, SumKernel
 
         if isinstance(other, Kernel):
             return ProductKernel([self, other])
-        return SumKernel([self], [other])
+        if not isinstance(other, Real):
+            return NotImplemented
+        return SumKernel([self], [float(other)])
 
     __rmul__ = __mul__
 
@@ -115,6 +119,13 @@ class RowsPrior:
 
     def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
         return self.kernel.gram(self.X[rows], None if columns is None else self.X[columns])
+
+
+def diagonal_of(prior: Prior) -> Floats:
+    """Return the diagonal of the Gram matrix, from small blocks along it."""
+    n = len(prior)
+    chunks = [np.arange(i, min(i + N_DIAGONAL_ROWS, n)) for i in range(0, n, N_DIAGONAL_ROWS)]
+    return np.concatenate([prior.block(rows).diagonal() for rows in chunks])
 
 
 class FixedPrior:

@@ -14,8 +14,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from dkae.checks import check_number
-from dkae.kernels.base import Floats, Kernel, Prior, Rows, sample_rows
+from dkae.checks import check_integer, check_number
+from dkae.kernels.base import Floats, Kernel, Prior, Rows, diagonal_of, sample_rows
 
 __all__ = [
     "CenteredKernel",
@@ -102,7 +102,8 @@ class NormalizedKernel(Kernel):
         return a[:, None] * self.kernel_.gram(X, Y) * b
 
     def on(self, X: Any) -> Prior:
-        return _ScaledPrior(self.kernel_.on(X), _inverse_roots(self.kernel_.diag(X)))
+        prior = self.kernel_.on(X)
+        return _ScaledPrior(prior, _inverse_roots(diagonal_of(prior)))
 
 
 class CenteredKernel(Kernel):
@@ -115,7 +116,7 @@ class CenteredKernel(Kernel):
     Parameters
     ----------
     kernel : Kernel
-        What is centred.
+        What is centred. It must know any rows, so `Precomputed` and `ideal_gram` need ``rows=``.
     max_reference : int or None, default=1000
         Rows that the mean is taken over; all of them with None. The fitted kernel keeps them.
     """
@@ -125,9 +126,11 @@ class CenteredKernel(Kernel):
         self.max_reference = max_reference
 
     def fit(self, X: Any, y: object = None) -> Self:
+        at_most = len(X)
+        if self.max_reference is not None:
+            at_most = check_integer("max_reference", self.max_reference, at_least=1)
         self.kernel_ = clone(self.kernel).fit(X, y)
-        rows = sample_rows(len(X), len(X) if self.max_reference is None else self.max_reference)
-        self.reference_ = X[rows]
+        self.reference_ = np.asarray(X)[sample_rows(len(X), at_most)]
         self.mean_ = np.float32(self._means(self.reference_).mean())
         return self
 
@@ -199,4 +202,5 @@ def _multiply(blocks: Sequence[Floats]) -> Floats:
 
 
 def _inverse_roots(diagonal: Floats) -> Floats:
-    return np.where(diagonal > 0, 1 / np.sqrt(np.maximum(diagonal, 1e-30)), 0).astype(np.float32)
+    tiny = np.finfo(np.float32).tiny
+    return np.where(diagonal > 0, 1 / np.sqrt(np.maximum(diagonal, tiny)), 0).astype(np.float32)

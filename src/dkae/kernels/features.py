@@ -48,7 +48,8 @@ class FeaturePrior:
     """The prior of rows whose features are kept, dense or sparse."""
 
     def __init__(self, features: Any, name: str) -> None:
-        self.features = features
+        # Rows are taken from it by number, which not every kind of table or matrix can.
+        self.features = features.tocsr() if sparse.issparse(features) else np.asarray(features)
         self.name = name
 
     def __len__(self) -> int:
@@ -81,11 +82,11 @@ class TransformerKernel(FeatureKernel):
         return TransformerKernel(self.transformer)
 
     def fit(self, X: Any, y: object = None) -> TransformerKernel:
-        check_fitted(self.transformer, "transformer")
+        check_fitted(self.transformer, "transformer", "transform")
         return self
 
     def features(self, X: Any) -> Any:
-        check_fitted(self.transformer, "transformer")
+        check_fitted(self.transformer, "transformer", "transform")
         return self.transformer.transform(X)
 
 
@@ -98,8 +99,10 @@ def _as_array(features: Any) -> Any:
     return features if sparse.issparse(features) else np.asarray(features)
 
 
-def check_fitted(estimator: Any, name: str) -> None:
-    """Refuse an estimator that is not fitted."""
+def check_fitted(estimator: Any, name: str, method: str) -> None:
+    """Refuse an estimator that is not fitted, or has not the method that is needed."""
+    if not hasattr(estimator, method):
+        raise ValueError(f"{name}={estimator!r} has no method {method}: pass one that has")
     try:
         check_is_fitted(estimator)
     except Exception as error:

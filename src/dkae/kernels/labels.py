@@ -32,7 +32,8 @@ class IdealKernel(Kernel):
     Parameters
     ----------
     labels : array of shape (n_samples,)
-        Integer labels or strings. -1 stands for no label: such a row is like no other, nor itself.
+        Numbers or strings. -1, None and NaN stand for no label: such a row is like no other, nor
+        itself.
     rows : array of shape (n_samples, n_features), optional
         The rows that the labels belong to, as in `Precomputed`: with them any part of the data
         finds its labels, without them the order counts.
@@ -46,16 +47,34 @@ class IdealKernel(Kernel):
         return "ideal kernel"
 
     def fit(self, X: Any, y: object = None) -> Self:
-        labels = np.asarray(self.labels)
-        if labels.ndim != 1:
-            raise ValueError(f"labels has shape {labels.shape}: pass one label for each row of X")
-        values, self._classes = np.unique(labels, return_inverse=True)
-        if values.dtype.kind in "iuf":
-            self._classes = np.where(labels == UNLABELLED, -1, self._classes)
-        if (self._classes < 0).all():
+        if np.ndim(self.labels) != 1:
+            shape = np.shape(self.labels)
+            raise ValueError(f"labels has shape {shape}: pass one label for each row of X")
+        # Before NumPy sees them, which would make a string of -1 among strings.
+        missing = np.array([_is_missing(label) for label in self.labels])
+        if missing.all():
             raise ValueError("labels has no label but -1, which stands for none")
-        self._index = RowIndex(self.rows, len(labels), f"labels has {len(labels)} entries")
+        known = [label for label, none in zip(self.labels, missing, strict=True) if not none]
+        self._classes = np.full(len(missing), -1)
+        self._classes[~missing] = np.unique(known, return_inverse=True)[1]
+        self._index = RowIndex(self.rows, len(missing), f"labels has {len(missing)} entries")
+        self._check_equal_rows()
         return self
+
+    def __sklearn_clone__(self) -> IdealKernel:
+        return IdealKernel(self.labels, self.rows)
+
+    def _check_equal_rows(self) -> None:
+        if self.rows is None:
+            return
+        first = self._index.find(self.rows)
+        different = np.flatnonzero(self._classes[first] != self._classes)
+        if len(different):
+            i = different[0]
+            raise ValueError(
+                f"rows {first[i]} and {i} are equal vectors (in float32) with different labels: "
+                "rows cannot be told apart by their content here"
+            )
 
     def evaluate(self, X: Any, Y: Any) -> Any:
         a = self._classes[self._index.find(X)]
@@ -63,6 +82,10 @@ class IdealKernel(Kernel):
 
     def on(self, X: Any) -> Prior:
         return _LabelPrior(self._classes[self._index.find(X)])
+
+
+def _is_missing(label: Any) -> bool:
+    return bool(label is None or label != label or (label == UNLABELLED and label is not True))
 
 
 class _LabelPrior:

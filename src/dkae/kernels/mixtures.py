@@ -12,7 +12,8 @@ matrix products; only the soft-max is taken within each mixture. For diagonal co
 
 is linear in the moments :math:`(x^2, x)`: one product of (n × 2d) with (2d × all components) is the
 E-step, and one of (all components × n) with (n × 2d) the M-step. The steps are those of
-scikit-learn's ``GaussianMixture``, which is the oracle in the tests.
+scikit-learn's ``GaussianMixture``, which is the oracle in the tests. Variances are differences of
+moments, so rows should be centred: far from the origin their digits are lost.
 
 Everything here is float64. Where all members of a component agree in a feature, its variance is
 ``reg_covar``: with 1e-6 the terms above reach 1e8, and float32 leaves errors of up to about 10 in
@@ -33,6 +34,9 @@ from torch import Tensor
 __all__ = ["COVARIANCES", "FitResult", "Mixtures", "by_size", "fit_mixtures", "posteriors", "split"]
 
 COVARIANCES = ("diag", "full", "spherical")
+
+#: Covariance matrices whose densities are computed together take at most about this many bytes.
+MAX_MATRIX_BYTES = 2**22
 
 
 @dataclass(frozen=True)
@@ -63,9 +67,6 @@ class Mixtures:
         return Mixtures(
             self.sizes[chosen], self.weights[parts], self.means[parts], self.covariances[parts]
         )
-
-    def to(self, device: torch.device) -> Mixtures:
-        return Mixtures(*(t.to(device) for t in vars(self).values()))
 
 
 class FitResult(NamedTuple):
@@ -105,12 +106,22 @@ def fit_mixtures(
             active, ids, bound = active.select(going_on), ids[going_on], bound[going_on]
         if not len(ids):
             break
-    return FitResult(mixtures, converged, n_iter)
+    # The last step may have spoilt what had converged.
+    return FitResult(mixtures, converged & _are_valid(mixtures), n_iter)
 
 
 def posteriors(X: Tensor, mixtures: Mixtures) -> Tensor:
     r"""Return :math:`\pi(x)` under every mixture, side by side: (n_samples, n_components)."""
-    return _expect(X, moments_of(X), mixtures)[0].T.contiguous()
+    moments = moments_of(X)
+    # Matrices are taken a few at a time: each needs an array of (features × rows).
+    parts = split(mixtures, MAX_MATRIX_BYTES) if mixtures.covariances.dim() == 3 else [mixtures]
+    result = torch.cat([_expect(X, moments, part)[0] for part in parts]).T.contiguous()
+    if not result.isfinite().all():
+        raise ValueError(
+            "posteriors are not finite: rows are too far from those that the mixtures were fitted "
+            "on, or too large for float64 squares"
+        )
+    return result
 
 
 def moments_of(X: Tensor) -> Tensor:
@@ -222,6 +233,18 @@ def _weights(mass: Tensor, sizes: Tensor) -> Tensor:
     owners = torch.repeat_interleave(sizes)
     totals = torch.zeros(len(sizes), dtype=mass.dtype, device=mass.device)
     return mass / totals.index_add_(0, owners, mass)[owners]
+
+
+def _are_valid(mixtures: Mixtures) -> Tensor:
+    """Say of each mixture whether all of its components are distributions."""
+    covariances = mixtures.covariances
+    if covariances.dim() == 3:
+        good = torch.linalg.cholesky_ex(covariances).info == 0
+    else:
+        good = ((covariances > 0) & covariances.isfinite()).all(dim=1)
+    owners = torch.repeat_interleave(mixtures.sizes)
+    n_bad = torch.zeros(len(mixtures.sizes), dtype=torch.long, device=good.device)
+    return n_bad.index_add_(0, owners, (~good).long()) == 0
 
 
 def _put(parts: Mixtures, ids: Tensor, *, into: Mixtures) -> None:
