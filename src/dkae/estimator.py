@@ -353,7 +353,7 @@ class DeepKernelizedAutoencoder(
                 f"[{low:.4g}, {high:.4g}] and cannot be given back: scale X to [0, 1] or use "
                 "output_activation='auto'",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return name
 

@@ -200,8 +200,9 @@ class TestInterruption:
     def test_model_is_usable_and_keeps_what_it_learnt(self, digits, tiny, monkeypatch):
         self.interrupt_at(monkeypatch, 12)
         model = tiny(max_iter=100)
-        with pytest.warns(UserWarning, match=r"interrupted after 2 finished epochs.*usable"):
+        with pytest.warns(UserWarning, match=r"after 2 finished epochs.*usable") as caught:
             model.fit(digits)
+        assert caught[0].filename == __file__
         assert len(model.history_) == model.n_iter_ == 2
         assert model.inverse_transform(model.transform(digits)).shape == digits.shape
         assert 0 < model.score(digits) <= 1

@@ -161,7 +161,7 @@ def check_block(block: Floats, name: str) -> None:
             f"{100 * negative:.2g} % of the mass of its eigenvalues is negative. Inner products "
             "of codes cannot represent that part; the rest is learnt.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
 
 

@@ -68,7 +68,7 @@ def run_training(
             f"training was interrupted after {len(history)} finished epochs: the model is usable "
             "with what it had learnt so far",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     network.eval()
     network.zero_grad(set_to_none=True)  # gradients take as much memory as the weights
