@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkae.kernels.base import Floats, Kernel, Prior, Rows
-from dkae.kernels.precomputed import RowIndex
+from dkae.kernels.rows import RowIndex
 
 __all__ = ["IdealKernel", "ideal_gram"]
 
@@ -57,24 +57,11 @@ class IdealKernel(Kernel):
         known = [label for label, none in zip(self.labels, missing, strict=True) if not none]
         self._classes = np.full(len(missing), -1)
         self._classes[~missing] = np.unique(known, return_inverse=True)[1]
-        self._index = RowIndex(self.rows, len(missing), f"labels has {len(missing)} entries")
-        self._check_equal_rows()
+        self._index = RowIndex(self.rows, self._classes, f"labels has {len(missing)} entries")
         return self
 
     def __sklearn_clone__(self) -> IdealKernel:
         return IdealKernel(self.labels, self.rows)
-
-    def _check_equal_rows(self) -> None:
-        if self.rows is None:
-            return
-        first = self._index.find(self.rows)
-        different = np.flatnonzero(self._classes[first] != self._classes)
-        if len(different):
-            i = different[0]
-            raise ValueError(
-                f"rows {first[i]} and {i} are equal vectors (in float32) with different labels: "
-                "rows cannot be told apart by their content here"
-            )
 
     def evaluate(self, X: Any, Y: Any) -> Any:
         a = self._classes[self._index.find(X)]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dkae.kernels.base import Floats, Kernel, Prior, Rows, check_symmetry, finite_float32
+from dkae.kernels.rows import RowIndex
 
-__all__ = ["Precomputed", "RowIndex"]
+__all__ = ["Precomputed"]
 
 #: Rows of the Gram that are looked at together when the whole of it is checked.
 N_CHUNK_ROWS = 256
@@ -52,21 +52,8 @@ class Precomputed(Kernel):
         matrix = self.gram_matrix
         self._matrix = matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix)
         check_gram(self._matrix)
-        self._index = RowIndex(self.rows, len(self._matrix), f"gram has shape {self._matrix.shape}")
-        self._check_equal_rows()
+        self._index = RowIndex(self.rows, self._matrix, f"gram has shape {self._matrix.shape}")
         return self
-
-    def _check_equal_rows(self) -> None:
-        """Refuse equal vectors with different kernel values, which content cannot tell apart."""
-        if self.rows is None:
-            return
-        first = self._index.find(self.rows)
-        for i in np.flatnonzero(first != np.arange(len(first))):
-            if not np.array_equal(self._matrix[i], self._matrix[first[i]]):
-                raise ValueError(
-                    f"rows {first[i]} and {i} are equal vectors (in float32), but their rows of "
-                    "gram differ: rows cannot be told apart by their content here"
-                )
 
     def on(self, X: Floats) -> Prior:
         return _MatrixPrior(self._matrix, self._index.find(X))
@@ -75,41 +62,6 @@ class Precomputed(Kernel):
         rows = self._index.find(X)
         columns = rows if Y is None else self._index.find(Y)
         return self._matrix[np.ix_(rows, columns)]
-
-
-class RowIndex:
-    """Finds rows of X among n known ones: by their content, or by their order if none are given."""
-
-    def __init__(self, rows: Any, n_known: int, what: str) -> None:
-        if rows is not None and len(rows) != n_known:
-            raise ValueError(
-                f"{what}, but rows has {len(rows)} rows: pass the vectors that it belongs to, in "
-                "its order"
-            )
-        self.n_known = n_known
-        self.what = what
-        # Of equal rows the first one counts.
-        self.numbers = None if rows is None else {
-            row: i for i, row in reversed(list(enumerate(_contents(rows))))
-        }  # fmt: skip
-
-    def find(self, X: Any) -> Rows:
-        """Return the number of each row of X."""
-        if self.numbers is None:
-            if len(X) != self.n_known:
-                raise ValueError(
-                    f"{self.what}, but X has {len(X)} rows: pass that of the same rows as X. In "
-                    "cross-validation, use kernel=Precomputed(gram, rows=X), which finds rows by "
-                    "their content"
-                )
-            return np.arange(len(X))
-        found = [self.numbers.get(row, -1) for row in _contents(X)]
-        if -1 in found:
-            raise ValueError(
-                f"row {found.index(-1)} of X is none of the {self.n_known} rows that were given: "
-                "this kernel is known on its own rows only"
-            )
-        return np.asarray(found, dtype=np.intp)
 
 
 class _MatrixPrior:
@@ -155,9 +107,3 @@ def _check_all_entries(gram: NDArray[Any]) -> None:
     if largest == 0:
         raise ValueError("gram is zero everywhere: there is nothing to align with")
     check_symmetry(asymmetry, largest, "gram")
-
-
-def _contents(X: Any) -> list[bytes]:
-    """Return a digest of each row, in the type that the network sees (and -0.0 as 0.0)."""
-    rows = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)
-    return [blake2b(row, digest_size=16).digest() for row in rows]
