@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
-from dkae.kernels.mixtures import COVARIANCES, Mixtures, by_size, fit_mixtures, posteriors, split
+from dkae.kernels import mixtures as mixtures_module
+from dkae.kernels.mixtures import COVARIANCES, Mixtures, by_size, fit_mixtures, posteriors
 
 PRECISIONS = {
     "diag": lambda c: 1 / c,
@@ -65,7 +66,7 @@ def test_same_start_same_result_as_scikit_learn(covariance_type, seed, reg_covar
     X = clouds(seed)
     initial = start(X, [2, 2, 3, 5], covariance_type, seed)
     params = {"reg_covar": reg_covar, "tol": 1e-3, "max_iter": 200}
-    result = fit_mixtures(torch.from_numpy(X), initial, **params)
+    result = fit_mixtures(torch.from_numpy(X), initial, covariance_type, **params)
     ours = posteriors(torch.from_numpy(X), result.mixtures).numpy()
     for i in range(4):
         expected, part = theirs(X, initial, i, covariance_type, **params), components(initial, i)
@@ -84,10 +85,10 @@ def test_a_mixture_does_not_feel_its_neighbours(covariance_type):
     X = torch.from_numpy(clouds(0))
     initial = start(X.numpy(), [2, 3, 3, 6], covariance_type, 1)
     params = {"reg_covar": 1e-6, "tol": 1e-3, "max_iter": 100}
-    together = fit_mixtures(X, initial, **params)
+    together = fit_mixtures(X, initial, covariance_type, **params)
     for i in range(4):
         only = torch.arange(4) == i
-        alone = fit_mixtures(X, initial.select(only), **params)
+        alone = fit_mixtures(X, initial.select(only), covariance_type, **params)
         part = components(initial, i)
         torch.testing.assert_close(together.mixtures.means[part], alone.mixtures.means)
         assert together.n_iter[i] == alone.n_iter[0]
@@ -111,14 +112,15 @@ def test_a_collapsed_mixture_does_not_converge_and_harms_no_other():
     initial = start(X.numpy()[5:], [2, 2], "diag", 0)
     initial.means[0] = 0  # a component that will hold the five equal rows alone
     initial.covariances[0] = 1e-12
-    result = fit_mixtures(X, initial, reg_covar=0.0, max_iter=100, tol=1e-3)
+    result = fit_mixtures(X, initial, "diag", reg_covar=0.0, max_iter=100, tol=1e-3)
     assert result.converged.tolist() == [False, True]
     assert torch.isfinite(result.mixtures.means[2:]).all()
 
 
 def test_too_few_steps_are_no_convergence():
     X = torch.from_numpy(clouds(0))
-    result = fit_mixtures(X, start(X.numpy(), [5], "diag", 0), reg_covar=1e-6, max_iter=2, tol=0)
+    initial = start(X.numpy(), [5], "diag", 0)
+    result = fit_mixtures(X, initial, "diag", reg_covar=1e-6, max_iter=2, tol=0)
     assert not result.converged.any()
 
 
@@ -126,7 +128,7 @@ def test_a_mixture_that_the_last_step_spoils_does_not_count():
     for seed in range(60):
         X = np.round(np.random.default_rng(seed).normal(size=(25, 2)), 1) + 1e3
         result = fit_mixtures(
-            torch.from_numpy(X), start(X, [2, 3, 5, 6], "full", seed),
+            torch.from_numpy(X), start(X, [2, 3, 5, 6], "full", seed), "full",
             reg_covar=0.0, max_iter=50, tol=1e-3,
         )  # fmt: skip
         kept = result.mixtures.select(result.converged)
@@ -134,10 +136,58 @@ def test_a_mixture_that_the_last_step_spoils_does_not_count():
             assert torch.isfinite(posteriors(torch.from_numpy(X), kept)).all()
 
 
-def test_split_keeps_all_mixtures_in_order():
-    X = clouds(0)
-    initial = start(X, [2, 2, 3, 5, 8], "diag", 0)
-    parts = list(split(initial, max_bytes=4 * 4 * 8))
-    assert len(parts) > 2
-    assert torch.equal(torch.cat([p.means for p in parts]), initial.means)
-    assert torch.cat([p.sizes for p in parts]).tolist() == [2, 2, 3, 5, 8]
+@pytest.mark.parametrize("covariance_type", COVARIANCES)
+def test_batches_do_not_change_the_result(covariance_type, monkeypatch):
+    X = torch.from_numpy(clouds(0))
+    initial = start(X.numpy(), [2, 2, 3, 5, 8], covariance_type, 0)
+    params = {"reg_covar": 1e-6, "tol": 1e-3, "max_iter": 100}
+    whole = fit_mixtures(X, initial, covariance_type, **params)
+    monkeypatch.setattr(mixtures_module, "MAX_BATCH_BYTES", 4 * 4 * 8)
+    assert len(list(mixtures_module._batches(whole.mixtures))) > 2
+    parts = fit_mixtures(X, initial, covariance_type, **params)
+    assert torch.equal(whole.n_iter, parts.n_iter)
+    for ours, theirs in zip(
+        vars(whole.mixtures).values(), vars(parts.mixtures).values(), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCES)
+def test_leaving_out_what_did_not_move_changes_nothing(covariance_type, monkeypatch):
+    # In high dimension posteriors are sharp: most components soon keep their members.
+    X = torch.from_numpy(clouds(1, n=80, d=60))
+    initial = start(X.numpy(), [3, 6, 6, 9], covariance_type, 2)
+    params = {"reg_covar": 1e-3, "tol": 1e-9, "max_iter": 200}
+    moves, maximize = [], mixtures_module._maximize
+
+    def counting(X, moments, responsibilities, *args):
+        moves.append(len(responsibilities))
+        return maximize(X, moments, responsibilities, *args)
+
+    monkeypatch.setattr(mixtures_module, "_maximize", counting)
+    ours = fit_mixtures(X, initial, covariance_type, **params)
+    n_ours = sum(moves)
+    monkeypatch.setattr(mixtures_module, "UNMOVED", -1.0)
+    plain = fit_mixtures(X, initial, covariance_type, **params)
+    assert n_ours < 0.9 * (sum(moves) - n_ours)
+    assert torch.equal(ours.n_iter, plain.n_iter)
+    for a, b in zip(vars(ours.mixtures).values(), vars(plain.mixtures).values(), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCES)
+def test_a_spherical_start_serves_every_covariance(covariance_type):
+    X = clouds(3)
+    initial = start(X, [2, 4], "spherical", 0)
+    d = X.shape[1]
+    same = {
+        "spherical": initial.covariances,
+        "diag": initial.covariances.expand(-1, d),
+        "full": initial.covariances.unsqueeze(2) * torch.eye(d),
+    }[covariance_type]
+    shaped = Mixtures(initial.sizes, initial.weights, initial.means, same)
+    params = {"reg_covar": 1e-6, "tol": 1e-3, "max_iter": 100}
+    a = fit_mixtures(torch.from_numpy(X), initial, covariance_type, **params)
+    b = fit_mixtures(torch.from_numpy(X), shaped, covariance_type, **params)
+    torch.testing.assert_close(a.mixtures.covariances, b.mixtures.covariances)
+    assert torch.equal(a.n_iter, b.n_iter)

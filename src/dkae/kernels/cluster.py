@@ -26,16 +26,13 @@ from dkae.devices import choose_device
 from dkae.kernels.base import Floats, Kernel, Rows, finite_float32
 from dkae.kernels.compact import CompactPosteriors, compress, concatenate
 from dkae.kernels.features import FeatureKernel, FeaturePrior
-from dkae.kernels.mixtures import COVARIANCES, FitResult, Mixtures, fit_mixtures, posteriors, split
+from dkae.kernels.mixtures import COVARIANCES, FitResult, Mixtures, fit_mixtures, posteriors
 from dkae.kernels.screening import Screening
 
 __all__ = ["ProbabilisticClusterKernel"]
 
 #: Rows whose posteriors are computed together: 57 MB in float64 at 13,920 components.
 N_CHUNK_ROWS = 512
-#: Covariances of the mixtures that are fitted together take at most about this many bytes: what is
-#: smaller than the caches is faster than one batch of everything.
-MAX_BATCH_BYTES = 2**22
 #: A warning is due if more than this share of the mixtures is lost.
 MAX_LOST_SHARE = 0.05
 
@@ -132,7 +129,14 @@ class ProbabilisticClusterKernel(
         sample = X[np.random.default_rng(seed).choice(len(X), n_fit, replace=False)]
         self._offset, self._basis = _reduction(sample, self.covariance_type)
         rows = self._reduce(sample)
-        result = self._fit_all(rows, self._start(rows, seed))
+        result = fit_mixtures(
+            rows,
+            self._start(rows, seed),
+            self.covariance_type,
+            reg_covar=self.reg_covar,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
         self._keep_converged(result)
         if self.normalize == "max":
             self.largest_ = float(posteriors(rows, self.mixtures_).square().sum(dim=1).max())
@@ -204,7 +208,8 @@ class ProbabilisticClusterKernel(
         sizes = torch.tensor([len(c) for c in chosen], device=rows.device)
         weights = torch.repeat_interleave(1 / sizes.to(rows.dtype), sizes)
         variance = float((rows - rows.mean(dim=0)).square().sum()) / max(1, rows.numel())
-        return Mixtures(sizes, weights, means, self._isotropic(variance + self.reg_covar, means))
+        covariances = means.new_full((len(means), 1), variance + self.reg_covar)
+        return Mixtures(sizes, weights, means, covariances)
 
     def _first_means(self, rows: Tensor, g: int, seed: list[int]) -> NDArray[np.intp]:
         rng = np.random.default_rng(seed)
@@ -212,26 +217,6 @@ class ProbabilisticClusterKernel(
             return rng.choice(len(rows), g, replace=False)
         state = np.random.RandomState(rng.integers(2**31))
         return np.asarray(kmeans_plusplus(rows.cpu().numpy(), g, random_state=state)[1])
-
-    def _isotropic(self, variance: float, means: Tensor) -> Tensor:
-        n_components, n_features = means.shape
-        if self.covariance_type == "full":
-            eye = torch.eye(n_features, dtype=means.dtype, device=means.device)
-            return (variance * eye).expand(n_components, -1, -1)
-        columns = n_features if self.covariance_type == "diag" else 1
-        return torch.full((n_components, columns), variance).to(means)
-
-    def _fit_all(self, rows: Tensor, start: Mixtures) -> FitResult:
-        results = [
-            fit_mixtures(rows, part, reg_covar=self.reg_covar, max_iter=self.max_iter, tol=self.tol)
-            for part in split(start, MAX_BATCH_BYTES)
-        ]
-        parts = [vars(result.mixtures).values() for result in results]
-        return FitResult(
-            Mixtures(*(torch.cat(tensors) for tensors in zip(*parts, strict=True))),
-            torch.cat([result.converged for result in results]),
-            torch.cat([result.n_iter for result in results]),
-        )
 
     def _keep_converged(self, result: FitResult) -> None:
         n_all, n_kept = len(result.converged), int(result.converged.sum())

@@ -10,9 +10,10 @@ matrix products; only the soft-max is taken within each mixture. For diagonal co
     c_k = \log w_k - \tfrac12 \sum_d \Bigl( \frac{\mu_{kd}^2}{\sigma_{kd}^2}
       + \log 2 \pi \sigma_{kd}^2 \Bigr)
 
-is linear in the moments :math:`(x^2, x)`: one product of (n × 2d) with (2d × all components) is the
-E-step, and one of (all components × n) with (n × 2d) the M-step. The steps are those of
-scikit-learn's ``GaussianMixture``, which is the oracle in the tests. Variances are differences of
+is linear in the moments :math:`(x^2, x)`: one product of (all components × 2d) with (2d × n) is the
+E-step, and one of (all components × n) with (n × 2d) the M-step; for spherical covariance the first
+moment is the one number :math:`\|x\|^2`. The steps are those of scikit-learn's ``GaussianMixture``,
+which is the oracle in the tests. Variances are differences of
 moments, so rows should be centred: far from the origin their digits are lost.
 
 Everything here is float64. Where all members of a component agree in a feature, its variance is
@@ -31,12 +32,19 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["COVARIANCES", "FitResult", "Mixtures", "by_size", "fit_mixtures", "posteriors", "split"]
+__all__ = ["COVARIANCES", "FitResult", "Mixtures", "by_size", "fit_mixtures", "posteriors"]
 
 COVARIANCES = ("diag", "full", "spherical")
 
-#: Covariance matrices whose densities are computed together take at most about this many bytes.
-MAX_MATRIX_BYTES = 2**22
+#: Parameters of the components that are treated together take at most about this many bytes: what
+#: is smaller than the caches is faster than one batch of everything.
+MAX_BATCH_BYTES = 2**22
+#: Posteriors that change by no more than this, the round-off of float64, have not moved.
+UNMOVED = 2.0**-52
+#: Below this exponent exp is taken to be 0: beyond -708, where float64 ends, it takes ten times as
+#: long.
+LOWEST = -600.0
+ZERO = math.exp(LOWEST)
 
 
 @dataclass(frozen=True)
@@ -63,10 +71,24 @@ class Mixtures:
 
     def select(self, chosen: Tensor) -> Mixtures:
         """Return the mixtures for which the mask `chosen` is true."""
-        parts = torch.repeat_interleave(chosen, self.sizes)
+        if chosen.all():
+            return self
+        return self.part(chosen, torch.repeat_interleave(chosen, self.sizes))
+
+    def part(self, mixtures: slice | Tensor, components: slice | Tensor) -> Mixtures:
+        """Return the mixtures that are chosen, given their components."""
         return Mixtures(
-            self.sizes[chosen], self.weights[parts], self.means[parts], self.covariances[parts]
+            self.sizes[mixtures],
+            self.weights[components],
+            self.means[components],
+            self.covariances[components],
         )
+
+    def put(self, components: Mixtures, numbers: Tensor) -> None:
+        """Write over the components of these numbers."""
+        self.weights[numbers] = components.weights
+        self.means[numbers] = components.means
+        self.covariances[numbers] = components.covariances
 
 
 class FitResult(NamedTuple):
@@ -78,44 +100,79 @@ class FitResult(NamedTuple):
 
 
 def fit_mixtures(
-    X: Tensor, start: Mixtures, *, reg_covar: float, max_iter: int, tol: float
+    X: Tensor, start: Mixtures, covariance_type: str, *, reg_covar: float, max_iter: int, tol: float
 ) -> FitResult:
     """Run expectation maximisation on all mixtures, each until its own convergence.
 
-    A mixture has converged when its mean log-likelihood changes by less than `tol`; it then leaves
-    the batch, and the products get smaller. One whose likelihood is not finite never converges.
+    A mixture has converged when its mean log-likelihood changes by less than `tol`. One whose
+    likelihood is not finite never converges. The covariances of `start` may be of `covariance_type`
+    or spherical.
     """
-    n_mixtures = len(start.sizes)
-    mixtures = Mixtures(*(t.clone() for t in vars(start).values()))
-    converged = torch.zeros(n_mixtures, dtype=torch.bool, device=X.device)
-    n_iter = torch.full((n_mixtures,), max_iter, device=X.device)
-    ids = torch.arange(n_mixtures, device=X.device)
-    moments = moments_of(X)
-    active, bound = start, torch.full((n_mixtures,), -math.inf, dtype=X.dtype, device=X.device)
-    for step in range(1, max_iter + 1):
-        responsibilities, log_likelihood = _expect(X, moments, active)
-        active = _maximize(X, moments, active, responsibilities, reg_covar)
-        previous, bound = bound, log_likelihood.mean(dim=1)
-        done = (bound - previous).abs() < tol
-        failed = ~bound.isfinite()
-        if step == max_iter or (done | failed).any():
-            _put(active, ids, into=mixtures)
-            converged[ids[done]] = True
-            n_iter[ids[done]] = step
-            going_on = ~(done | failed)
-            active, ids, bound = active.select(going_on), ids[going_on], bound[going_on]
-        if not len(ids):
-            break
+    n_components, d = start.means.shape
+    shape = {"diag": (d,), "spherical": (1,), "full": (d, d)}[covariance_type]
+    # Every component is written at the first step.
+    parameters = (X.new_empty(n_components, *rest) for rest in [(), (d,), shape])
+    mixtures = Mixtures(start.sizes, *parameters)
+    converged = torch.zeros_like(start.sizes, dtype=torch.bool)
+    n_iter = torch.full_like(start.sizes, max_iter)
+    for batch in _batches(mixtures):
+        views = FitResult(mixtures.part(*batch), converged[batch[0]], n_iter[batch[0]])
+        _fit_batch(X, start.part(*batch), covariance_type, reg_covar=reg_covar, tol=tol, into=views)
     # The last step may have spoilt what had converged.
     return FitResult(mixtures, converged & _are_valid(mixtures), n_iter)
 
 
+def _fit_batch(
+    X: Tensor,
+    start: Mixtures,
+    covariance_type: str,
+    *,
+    reg_covar: float,
+    tol: float,
+    into: FitResult,
+) -> None:
+    """Run expectation maximisation on a few mixtures, and write over the result.
+
+    A mixture that has converged leaves the batch. A component whose posteriors did not move keeps
+    its parameters and log-densities: after three steps that is most of them.
+    """
+    mixtures, max_iter = into.mixtures, int(into.n_iter.max())
+    moments = moments_of(X, mixtures)
+    # What goes on: numbers of the mixtures and of the components, and what is known of them.
+    ids, live = (torch.arange(len(t), device=X.device) for t in (start.sizes, start.weights))
+    bound = torch.full((len(ids),), -math.inf, dtype=X.dtype, device=X.device)
+    joint = _log_joint(X, moments_of(X, start), start)
+    before = torch.full_like(joint, -1)
+    for step in range(1, max_iter + 1):
+        responsibilities, log_likelihood = _soft_max(joint, mixtures.sizes[ids])
+        # What is not a number has moved.
+        moved = _where(~((responsibilities - before).abs_().amax(dim=1) <= UNMOVED))
+        shares = responsibilities.index_select(0, moved)
+        better = _maximize(X, moments, shares, covariance_type, reg_covar)
+        mixtures.put(better, live[moved])
+        joint[moved] = _log_joint(X, moments, better)
+        previous, bound = bound, log_likelihood.mean(dim=1)
+        done = (bound - previous).abs() < tol
+        into.converged[ids[done]] = True
+        into.n_iter[ids[done]] = step
+        going_on = ~done & bound.isfinite()
+        if step == max_iter or not going_on.any():
+            return
+        if not going_on.all():
+            stay = _where(torch.repeat_interleave(going_on, mixtures.sizes[ids]))
+            ids, bound, live = ids[going_on], bound[going_on], live[stay]
+            joint, responsibilities = (t.index_select(0, stay) for t in (joint, responsibilities))
+        before = responsibilities
+
+
 def posteriors(X: Tensor, mixtures: Mixtures) -> Tensor:
     r"""Return :math:`\pi(x)` under every mixture, side by side: (n_samples, n_components)."""
-    moments = moments_of(X)
+    moments = moments_of(X, mixtures)
     # Matrices are taken a few at a time: each needs an array of (features × rows).
-    parts = split(mixtures, MAX_MATRIX_BYTES) if mixtures.covariances.dim() == 3 else [mixtures]
-    result = torch.cat([_expect(X, moments, part)[0] for part in parts]).T.contiguous()
+    full = mixtures.covariances.dim() == 3
+    parts = [mixtures.part(*batch) for batch in _batches(mixtures)] if full else [mixtures]
+    shares = [_soft_max(_log_joint(X, moments, part), part.sizes)[0] for part in parts]
+    result = torch.cat(shares).T.contiguous()
     if not result.isfinite().all():
         raise ValueError(
             "posteriors are not finite: rows are too far from those that the mixtures were fitted "
@@ -124,20 +181,23 @@ def posteriors(X: Tensor, mixtures: Mixtures) -> Tensor:
     return result
 
 
-def moments_of(X: Tensor) -> Tensor:
-    """Return (x², x) of each row."""
-    return torch.cat([X.square(), X], dim=1)
+def moments_of(X: Tensor, mixtures: Mixtures) -> Tensor:
+    """Return the moments of each row that log w N(x) is linear in: (x², x), or (‖x‖², x)."""
+    squares = X.square()
+    if mixtures.covariances.shape[1] == 1:
+        squares = squares.sum(dim=1, keepdim=True)
+    return torch.cat([squares, X], dim=1)
 
 
 def linear_form(mixtures: Mixtures) -> tuple[Tensor, Tensor]:
-    """Return slopes (components, 2d) and constants of log w N(x), linear in the moments of x."""
+    """Return slopes and constants of log w N(x), linear in the moments of x."""
     means, variances = mixtures.means, mixtures.covariances
-    d = means.shape[1]
-    slopes = torch.empty(len(means), 2 * d, dtype=means.dtype, device=means.device)
-    torch.div(-0.5, variances.expand_as(means), out=slopes[:, :d])
-    torch.div(means, variances, out=slopes[:, d:])
-    log_determinant = variances.log().sum(dim=1) * (d / max(1, variances.shape[1]))
-    squares = torch.einsum("kd,kd->k", means, slopes[:, d:])
+    d, n_squares = means.shape[1], variances.shape[1]
+    slopes = means.new_empty(len(means), n_squares + d)
+    torch.div(-0.5, variances, out=slopes[:, :n_squares])
+    torch.div(means, variances, out=slopes[:, n_squares:])
+    log_determinant = variances.log().sum(dim=1) * (d / max(1, n_squares))
+    squares = (means * slopes[:, n_squares:]).sum(dim=1)
     constants = mixtures.weights.log() - 0.5 * (
         squares + log_determinant + d * math.log(2 * math.pi)
     )
@@ -162,33 +222,43 @@ def equal_sizes(sizes: Sequence[int]) -> Iterator[tuple[slice, int, int]]:
         start += size * count
 
 
-def split(mixtures: Mixtures, max_bytes: int) -> Iterator[Mixtures]:
-    """Yield consecutive parts whose covariances take at most about `max_bytes`."""
-    each = mixtures.covariances[0].numel() * mixtures.covariances.element_size()
-    parts = mixtures.sizes.cumsum(0) * each // max_bytes
-    for part in sorted(set(parts.tolist())):
-        yield mixtures.select(parts == part)
+def _batches(mixtures: Mixtures) -> Iterator[tuple[slice, slice]]:
+    """Yield consecutive mixtures and their components, of about `MAX_BATCH_BYTES` each."""
+    numbers = max(mixtures.means[0].numel(), mixtures.covariances[0].numel())
+    ends = mixtures.sizes.cumsum(0)
+    batch = ends * numbers * mixtures.means.element_size() // MAX_BATCH_BYTES
+    last = [*(batch.diff() > 0).nonzero().flatten().tolist(), len(ends) - 1]
+    first_mixture = first_component = 0
+    for end in last:
+        yield slice(first_mixture, end + 1), slice(first_component, int(ends[end]))
+        first_mixture, first_component = end + 1, int(ends[end])
 
 
-def _expect(X: Tensor, moments: Tensor, mixtures: Mixtures) -> tuple[Tensor, Tensor]:
-    """Return the posteriors, (components, n), and the log-likelihood, (mixtures, n).
+def _where(mask: Tensor) -> Tensor:
+    """Return the numbers of what is true: rows are chosen by numbers twice as fast."""
+    return mask.nonzero().flatten()
 
-    With the components first both products of a step go through memory in order.
-    """
-    if mixtures.covariances.dim() == 3:
-        joint = _log_joint_of_full(X, mixtures)
-    else:
-        slopes, constants = linear_form(mixtures)
-        joint = torch.addmm(constants.unsqueeze(1), slopes, moments.T)
-    likelihoods = []
-    for part, count, size in equal_sizes(mixtures.sizes.tolist()):
-        view = joint[part].view(count, size, -1)
+
+def _soft_max(joint: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the soft-max of log w N(x) within each mixture, and the log-sum-exp."""
+    result, likelihoods = torch.empty_like(joint), []
+    for part, count, size in equal_sizes(sizes.tolist()):
+        view, share = (t[part].view(count, size, -1) for t in (joint, result))
         # Log-sum-exp and soft-max in one: the exponential is what costs.
         largest = view.amax(dim=1, keepdim=True)
-        total = view.sub_(largest).exp_().sum(dim=1, keepdim=True)
-        view.div_(total)
+        share = torch.sub(view, largest, out=share).clamp_(min=LOWEST).exp_().sub_(ZERO)
+        total = share.sum(dim=1, keepdim=True)
+        share.div_(total)
         likelihoods.append((largest + total.log()).squeeze(1))
-    return joint, torch.cat(likelihoods)
+    return result, torch.cat(likelihoods)
+
+
+def _log_joint(X: Tensor, moments: Tensor, mixtures: Mixtures) -> Tensor:
+    """Return log w N(x), (components, n): so both products of a step go through memory in order."""
+    if mixtures.covariances.dim() == 3:
+        return _log_joint_of_full(X, mixtures)
+    slopes, constants = linear_form(mixtures)
+    return torch.addmm(constants.unsqueeze(1), slopes, moments.T)
 
 
 def _log_joint_of_full(X: Tensor, mixtures: Mixtures) -> Tensor:
@@ -207,32 +277,27 @@ def _log_joint_of_full(X: Tensor, mixtures: Mixtures) -> Tensor:
 
 
 def _maximize(
-    X: Tensor, moments: Tensor, mixtures: Mixtures, responsibilities: Tensor, reg_covar: float
+    X: Tensor, moments: Tensor, responsibilities: Tensor, covariance_type: str, reg_covar: float
 ) -> Mixtures:
-    """Return the mixtures that explain the rows best, given who belongs to which component."""
+    """Return the components, one by one, that explain the rows which belong to them best."""
     d = X.shape[1]
     # As in scikit-learn: an empty component keeps a finite mean.
     mass = responsibilities.sum(dim=1) + 10 * torch.finfo(X.dtype).eps
     shares = responsibilities / mass.unsqueeze(1)
-    if mixtures.covariances.dim() == 3:
+    if covariance_type == "full":
         means = shares @ X
         differences = X - means.unsqueeze(1)
         covariances = differences.mT @ (differences * shares.unsqueeze(2))
         covariances.diagonal(dim1=1, dim2=2).add_(reg_covar)
     else:
         averages = shares @ moments
-        means = averages[:, d:]
-        covariances = torch.addcmul(averages[:, :d], means, means, value=-1).add_(reg_covar)
-        if mixtures.covariances.shape[1] == 1 < d:
-            covariances = covariances.mean(dim=1, keepdim=True)
-    return Mixtures(mixtures.sizes, _weights(mass, mixtures.sizes), means, covariances)
-
-
-def _weights(mass: Tensor, sizes: Tensor) -> Tensor:
-    """Return the mass of each component as a share of its mixture's."""
-    owners = torch.repeat_interleave(sizes)
-    totals = torch.zeros(len(sizes), dtype=mass.dtype, device=mass.device)
-    return mass / totals.index_add_(0, owners, mass)[owners]
+        squares, means = averages[:, :-d], averages[:, -d:]
+        if covariance_type == "diag":
+            covariances = torch.addcmul(squares, means, means, value=-1).add_(reg_covar)
+        else:
+            covariances = (squares - means.square().sum(dim=1, keepdim=True)) / d + reg_covar
+    one = torch.ones(len(mass), dtype=torch.long, device=X.device)
+    return Mixtures(one, mass / len(X), means, covariances)
 
 
 def _are_valid(mixtures: Mixtures) -> Tensor:
@@ -240,18 +305,11 @@ def _are_valid(mixtures: Mixtures) -> Tensor:
     covariances = mixtures.covariances
     if covariances.dim() == 3:
         good = torch.linalg.cholesky_ex(covariances).info == 0
+    elif covariances.shape[1]:
+        smallest, largest = covariances.aminmax(dim=1)  # not a number if one of them is not
+        good = (smallest > 0) & largest.isfinite()
     else:
-        good = ((covariances > 0) & covariances.isfinite()).all(dim=1)
+        good = torch.ones(len(covariances), dtype=torch.bool, device=covariances.device)
     owners = torch.repeat_interleave(mixtures.sizes)
     n_bad = torch.zeros(len(mixtures.sizes), dtype=torch.long, device=good.device)
     return n_bad.index_add_(0, owners, (~good).long()) == 0
-
-
-def _put(parts: Mixtures, ids: Tensor, *, into: Mixtures) -> None:
-    """Write `parts` over the mixtures of number `ids`."""
-    chosen = torch.zeros(len(into.sizes), dtype=torch.bool, device=ids.device)
-    chosen[ids] = True
-    where = torch.repeat_interleave(chosen, into.sizes)
-    into.weights[where] = parts.weights
-    into.means[where] = parts.means
-    into.covariances[where] = parts.covariances

@@ -1,9 +1,12 @@
 r"""Compact posteriors of many rows: float32 finds who matters, float64 computes those alone.
 
-A component matters to a posterior only if its log-density is within about 20 of the largest one of
-its mixture (:math:`e^{-20} \approx 2 \cdot 10^{-9}`). In high dimension that is nearly always the
-largest one alone. All log-densities are computed in float32, at twice the speed of float64; where a
-second one comes within 20 *and the error of float32*, those few are computed again in float64.
+A component matters to a posterior only if its log-density comes close to the largest one of its
+mixture. In high dimension that is nearly always the largest one alone. All log-densities are
+computed in float32, at twice the speed of float64; where a second one comes close *within the error
+of float32*, those few are computed again in float64.
+
+What is left out is a thousandth of :math:`\varepsilon`, the error of the compact form, if close
+means within :math:`\log (10^3 g / \varepsilon)` in a mixture of g components.
 
 With the form :math:`\ell = \langle (x^2, x), a \rangle + c` the terms of a log-density sum up, in
 absolute value, to a small multiple of :math:`|\ell| + |c| + \tfrac12 \sum_d \mu_d^2 / \sigma_d^2`
@@ -14,6 +17,7 @@ do. This is an estimate with a reserve, not a proof: on MNIST the largest error 
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -28,8 +32,6 @@ from dkae.kernels.partitions import smallest_integers
 
 __all__ = ["Screening"]
 
-#: Log-densities that are farther than this from the largest one do not matter.
-NEGLIGIBLE = 20.0
 #: Unit round-off of float32.
 ROUND_OFF = 2.0**-24
 #: If more than this share of the components matters, float64 for all is faster.
@@ -44,31 +46,36 @@ class Screening:
         self.epsilon = epsilon
         self.sizes: list[int] = mixtures.sizes.tolist()
         self.slopes, self.constants = linear_form(mixtures)
-        # The constants are one more column, and 1 one more moment: all of it is a single product.
-        self.fast_slopes = torch.cat([self.slopes, self.constants.unsqueeze(1)], dim=1).float()
+        # Error of the part of a log-density that depends on the component alone; that of the part
+        # which grows with the log-density itself is relative.
+        self.relative_error = ROUND_OFF * (16 + self.slopes.shape[1] ** 0.5)
+        n_squares = mixtures.covariances.shape[1]
+        squares = 0.5 * torch.einsum("kd,kd->k", mixtures.means, self.slopes[:, n_squares:])
+        errors = self.relative_error * (squares + self.constants.abs())
+        self.errors = errors.float().unsqueeze(1)
+        # The constants are one more column, and 1 one more moment: all of it is a single product,
+        # and with the errors added it gives upper bounds.
+        bounds = (self.constants + errors).unsqueeze(1)
+        self.fast_slopes = torch.cat([self.slopes, bounds], dim=1).float()
         self._joint: Tensor | None = None
         sizes = np.asarray(self.sizes)
         self.starts = (np.cumsum(sizes) - sizes).astype(np.int32)
-        self.mixture_of = np.repeat(np.arange(len(sizes)), sizes)
-        # Of both log-densities that are compared: twice the error.
-        self.relative_error = 2 * ROUND_OFF * (16 + self.slopes.shape[1] ** 0.5)
-        d = mixtures.means.shape[1]
-        squares = 0.5 * torch.einsum("kd,kd->k", mixtures.means, self.slopes[:, d:])
-        self.margins = NEGLIGIBLE + self.relative_error * (squares + self.constants.abs()).float()
+        self.mixture_of = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        self.negligible = math.log(1e3 * max(self.sizes) / epsilon)
 
     def compress(self, X: Tensor) -> CompactPosteriors:
         """Return the compact posteriors of the rows."""
-        moments = moments_of(X)
-        joint = self._fast_joint(moments)
-        if not joint.sum().isfinite():  # something is beyond the range of float32
+        moments = moments_of(X, self.mixtures)
+        upper = self._upper_bounds(moments)
+        if not upper.sum().isfinite():  # something is beyond the range of float32
             return compress(posteriors(X, self.mixtures), self.sizes, self.epsilon)
-        top, rivals = self._screen(joint)
-        if len(rivals[0]) > MAX_DOUBTFUL_SHARE * joint.numel():
+        columns, rows = self._screen(upper)
+        if len(rows) > len(X) * len(self.sizes) + MAX_DOUBTFUL_SHARE * upper.numel():
             return compress(posteriors(X, self.mixtures), self.sizes, self.epsilon)
-        return self._compress(moments, top, *self._with_top(top, *rivals))
+        return self._compress(moments, *self._top_and_doubtful(columns, rows, len(X)))
 
-    def _fast_joint(self, moments: Tensor) -> Tensor:
-        """Return the log-densities in float32, (components, rows): the faster way to multiply."""
+    def _upper_bounds(self, moments: Tensor) -> Tensor:
+        """Return bounds on the log-densities, (components, rows): the faster way to multiply."""
         ones = torch.ones(len(moments), 1, dtype=moments.dtype, device=moments.device)
         fast = torch.cat([moments, ones], dim=1).float()
         # The result is kept for the next chunk: new memory of this size is slow to come by.
@@ -76,33 +83,32 @@ class Screening:
             self._joint = torch.empty(len(self.constants), len(fast), device=fast.device)
         return torch.mm(self.fast_slopes, fast.T, out=self._joint)
 
-    def _screen(self, joint: Tensor) -> tuple[NDArray[np.int64], tuple[NDArray[np.int64], ...]]:
-        """Return the largest component of each mixture, and all others that may matter."""
-        tops = []
-        mask = torch.empty(joint.shape, dtype=torch.bool, device=joint.device)
+    def _screen(self, upper: Tensor) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return components and rows wherever a component may matter."""
+        mask = torch.empty(upper.shape, dtype=torch.bool, device=upper.device)
         for part, count, size in equal_sizes(self.sizes):
-            view = joint[part].view(count, size, -1)
-            margin = self.margins[part].view(count, size, 1).amax(dim=1, keepdim=True)
-            largest, where = view.max(dim=1, keepdim=True)
-            bound = largest - margin - self.relative_error * largest.abs()
-            rivals = mask[part].view(count, size, -1)
-            torch.gt(view, bound, out=rivals)
-            rivals.scatter_(1, where, False)
-            tops.append(where.squeeze(1))
+            view, errors = (t[part].view(count, size, -1) for t in (upper, self.errors))
+            best = torch.sub(view, errors, alpha=2).amax(dim=1, keepdim=True)
+            bound = best - self.negligible - 2 * self.relative_error * best.abs()
+            torch.gt(view, bound, out=mask[part].view(count, size, -1))
         columns, rows = mask.nonzero(as_tuple=True)
-        top = torch.cat(tops).T.contiguous().cpu().numpy()
-        return top, (rows.cpu().numpy(), columns.cpu().numpy())
+        return columns.cpu().numpy(), rows.cpu().numpy()
 
-    def _with_top(
-        self, top: NDArray[np.int64], rows: NDArray[np.int64], columns: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rivals together with the largest component that they come close to, sorted."""
+    def _top_and_doubtful(
+        self, columns: NDArray[np.int64], rows: NDArray[np.int64], n_rows: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return the largest component of each row and mixture, and the cells to compute exactly.
+
+        Those are all that matter in a mixture where more than one does, by rows and then columns.
+        """
         n_mixtures, n_components = len(self.sizes), len(self.mixture_of)
-        pairs = np.unique(rows * n_mixtures + self.mixture_of[columns])
-        winners_row, mixture = np.divmod(pairs, n_mixtures)
-        winners = winners_row * n_components + self.starts[mixture] + top[winners_row, mixture]
-        cells = np.sort(np.concatenate([rows * n_components + columns, winners]))
-        return np.divmod(cells, n_components)
+        mixtures = self.mixture_of[columns]
+        pairs = rows * n_mixtures + mixtures
+        top = np.empty((n_rows, n_mixtures), dtype=np.int64)
+        top.ravel()[pairs] = columns - self.starts[mixtures]
+        doubtful = np.bincount(pairs, minlength=top.size)[pairs] > 1
+        cells = np.sort(rows[doubtful] * n_components + columns[doubtful])
+        return top, *np.divmod(cells, n_components)
 
     def _compress(
         self,
