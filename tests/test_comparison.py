@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkae import comparison
+from dkae import comparison, metrics
 from dkae.alignment import alignment, alignment_loss
 from dkae.comparison import compare_grams
 from dkae.kernels import PairwiseKernel
@@ -24,7 +26,12 @@ def test_tiles_give_the_dense_result(n_rows, tile, seed):
         patch.setattr(comparison, "N_TILE_ROWS", tile)
         result = compare_grams(codes, kernel.on(X))
     assert result.alignment == pytest.approx(alignment(C, P).item(), abs=1e-6)
-    assert result.alignment_loss == pytest.approx(alignment_loss(C, P).item(), abs=1e-5)
+    assert result.alignment_loss == pytest.approx(alignment_loss(C, P).item(), abs=1e-6)
+    H = torch.eye(n_rows, dtype=torch.float64) - 1 / n_rows
+    centred = alignment(H @ C @ H, H @ P @ H).item()
+    assert result.centered_alignment == pytest.approx(centred, abs=1e-5)
+    error = torch.linalg.norm(result.scale * C - P) / torch.linalg.norm(P)
+    assert result.relative_error == pytest.approx(error.item(), abs=1e-6)
     assert result.scale == pytest.approx(((C * P).sum() / (C * C).sum()).item(), rel=1e-4)
 
 
@@ -41,7 +48,7 @@ def test_scale_makes_codes_reproduce_a_proportional_kernel():
     result = compare_grams(X / 2, PairwiseKernel("linear").fit(X).on(X))
     assert result.scale == pytest.approx(4)
     assert result.alignment == pytest.approx(1)
-    assert result.alignment_loss == pytest.approx(0, abs=1e-3)
+    assert result.alignment_loss == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1e-15, 1e-8, 1e8, 1e15])
@@ -57,4 +64,21 @@ def test_extreme_scales(scale):
 def test_zero_codes_are_useless_but_harmless():
     X = np.ones((4, 2), np.float32)
     result = compare_grams(0 * X, PairwiseKernel("linear").fit(X).on(X))
-    assert (result.alignment, result.scale) == (0, 1)
+    assert (result.alignment, result.alignment_loss, result.scale) == (0, 1, 1)
+
+
+def test_codes_of_other_rows_are_refused():
+    X = np.ones((4, 2), np.float32)
+    with pytest.raises(ValueError, match="codes has 3 rows, but prior has 4: both must belong"):
+        compare_grams(X[:3], PairwiseKernel("linear").fit(X).on(X))
+
+
+@pytest.mark.parametrize("measure", [metrics.centered_alignment, metrics.alignment_loss_curve])
+def test_nothing_of_size_n_by_n_is_built(measure):
+    X = np.random.default_rng(0).standard_normal((4_000, 3)).astype(np.float32)
+    gram = metrics.code_gram(X)
+    tracemalloc.start()
+    measure(X if measure is metrics.alignment_loss_curve else gram, gram)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.8 * 4 * len(X) ** 2  # some tiles of 8 MB, not 64 MB

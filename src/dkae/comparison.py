@@ -1,46 +1,102 @@
-"""How the Gram matrix of codes compares with a prior, over all pairs of n rows and without n × n.
+r"""How two Gram matrices a and b compare, over all pairs of n rows and without n × n.
 
-Both matrices are gone through tile by tile; only three sums are kept.
+Both are gone through once, tile by tile; sums in float64 are all that is kept. With the angle θ
+between the matrices, taken as vectors of n² numbers,
+
+.. math::
+    A = \cos\theta = \frac{\langle a, b \rangle}{\|a\| \|b\|}, \qquad
+    \sin^2\theta = \frac{\min_s \| b - s a \|^2}{\|b\|^2}, \qquad
+    L_c = \sqrt{2 - 2 A} = \sin\theta \sqrt{\frac{2}{1 + A}} .
+
+The last form does not subtract nearly equal numbers, so that small losses keep their digits.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dkae.kernels.base import Floats, Prior, Rows
+from dkae.kernels.base import FixedPrior, Floats, Prior, Rows, check_symmetry
+from dkae.kernels.features import FeaturePrior
 
-__all__ = ["GramComparison", "compare_grams"]
+__all__ = [
+    "Doubles",
+    "GramComparison",
+    "GramLike",
+    "as_prior",
+    "check_sizes",
+    "compare",
+    "compare_grams",
+    "tiles",
+]
 
-#: Rows of a tile: two tiles of float32 are 8 MB.
+#: An (n, n) array, or anything with ``__len__`` and ``block(rows, columns=None)``.
+GramLike: TypeAlias = NDArray[Any] | Prior
+Doubles = NDArray[np.float64]
+
+#: Rows of a tile: a tile in float64 is 8 MB.
 N_TILE_ROWS = 1024
+#: Rows of a matrix that are compared with its columns together.
+N_CHUNK_ROWS = 256
+#: A centred matrix with less than this part of ‖a‖² cannot be told from round-off: it is zero.
+CENTERED_ROUND_OFF = 1e-12
 
 
 @dataclass(frozen=True)
 class GramComparison:
-    """The three inner products that every measure of the pair (C, P) is made of."""
+    """The numbers that every measure of the pair (a, b) is made of."""
 
-    code_code: float
-    code_prior: float
-    prior_prior: float
+    aa: float
+    ab: float
+    bb: float
+    #: The least ‖b - s a‖² over all factors s.
+    residual: float
+    #: The inner products aa, ab and bb of the centred matrices HaH and HbH, H = I - 11ᵀ / n.
+    centered: tuple[float, float, float]
 
     @property
     def alignment(self) -> float:
-        """A(C, P) of Eq. 7; 0 where one of the matrices is zero."""
-        norms = math.sqrt(self.code_code * self.prior_prior)
-        return min(1.0, self.code_prior / norms) if norms > 0 else 0.0
+        """A(a, b) of Eq. 7; 0 where one of the matrices is zero."""
+        return _cosine(self.aa, self.ab, self.bb)
+
+    @property
+    def centered_alignment(self) -> float:
+        """A(HaH, HbH); 0 where one of the centred matrices is zero."""
+        return _cosine(*self.centered)
 
     @property
     def alignment_loss(self) -> float:
-        """L_c(C, P) of Eq. 6, good to about 1e-4: the codes are float32."""
-        return math.sqrt(2 - 2 * self.alignment)
+        """L_c(a, b) of Eq. 6. A zero matrix has no direction: its distance to any other is 1."""
+        if self.aa == 0 or self.bb == 0:
+            return float(self.aa != self.bb)
+        if self.alignment < 0:
+            return math.sqrt(2 - 2 * self.alignment)
+        return self.relative_error * math.sqrt(2 / (1 + self.alignment))
+
+    @property
+    def relative_error(self) -> float:
+        """‖s a - b‖ / ‖b‖ with the best factor s: the sine of the angle. `b` must not be zero."""
+        return math.sqrt(min(1.0, self.residual / self.bb))
 
     @property
     def scale(self) -> float:
-        """The factor s that makes s C nearest to P: ⟨C, P⟩ / ⟨C, C⟩."""
-        return self.code_prior / self.code_code if self.code_code > 0 else 1.0
+        """The factor s that makes s a nearest to b: ⟨a, b⟩ / ⟨a, a⟩."""
+        return self.ab / self.aa if self.aa > 0 else 1.0
+
+
+def compare(a: GramLike, b: GramLike, names: tuple[str, str] = ("a", "b")) -> GramComparison:
+    """Compare two symmetric matrices; `names` is how error messages call them."""
+    pair = (as_prior(a, names[0]), as_prior(b, names[1]))
+    check_sizes(pair, names)
+    sums = _Sums(len(pair[0]))
+    for tile in tiles(pair, names):
+        sums.add(tile)
+    return sums.result()
 
 
 def compare_grams(codes: Floats, prior: Prior, rows: Rows | None = None) -> GramComparison:
@@ -55,19 +111,159 @@ def compare_grams(codes: Floats, prior: Prior, rows: Rows | None = None) -> Gram
     rows : array of int, optional
         The rows of the prior that the codes belong to; all of them if not given.
     """
-    rows = np.arange(len(prior)) if rows is None else rows
-    starts = range(0, len(rows), N_TILE_ROWS)
-    total = np.zeros(3)
-    for i in starts:
-        for j in starts[: i // N_TILE_ROWS + 1]:
-            a, b = slice(i, i + N_TILE_ROWS), slice(j, j + N_TILE_ROWS)
-            prior_tile = prior.block(rows[a], None if i == j else rows[b])
-            # Both matrices are symmetric: a tile below the diagonal stands for two.
-            total += (1 if i == j else 2) * _inner_products(codes[a] @ codes[b].T, prior_tile)
-    return GramComparison(*total.tolist())
+    part = prior if rows is None else _Part(prior, rows)
+    return compare(FeaturePrior(codes, "codes"), part, ("codes", "prior"))
 
 
-def _inner_products(c: Floats, p: Floats) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    # In float64, because squares of entries beyond 1e±19 leave float32; a tile is 8 MB.
-    c64, p64 = c.astype(np.float64), p.astype(np.float64)
-    return np.array([np.vdot(c64, c64), np.vdot(c64, p64), np.vdot(p64, p64)])
+# --- what may be compared ------------------------------------------------------------------------
+
+
+def as_prior(gram: Any, name: str, *, check_entries: bool = True) -> Prior:
+    """Return a matrix as something that is read by blocks, and refuse what is no Gram matrix.
+
+    Without `check_entries` only type and shape are checked: for those who read few of the blocks.
+    """
+    if hasattr(gram, "block"):
+        prior: Prior = gram
+    else:
+        matrix = np.asarray(gram)
+        if matrix.dtype.kind not in "buif":
+            raise ValueError(
+                f"{name} has entries of type {matrix.dtype}: pass a square NumPy array of real "
+                "numbers, or an object with a method block, such as kernel.on(X)"
+            )
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(
+                f"{name} has shape {matrix.shape}: pass a square Gram matrix, or code_gram(codes) "
+                "if these are codes"
+            )
+        prior = FixedPrior(matrix)
+        if check_entries and len(matrix):
+            check_symmetry(*_asymmetry(matrix), name)
+    if len(prior) == 0:
+        raise ValueError(f"{name} is empty: pass the Gram matrix of at least one row")
+    return prior
+
+
+def check_sizes(pair: tuple[Prior, Prior], names: tuple[str, str]) -> None:
+    """Refuse two Gram matrices of different numbers of rows."""
+    if len(pair[0]) != len(pair[1]):
+        raise ValueError(
+            f"{names[0]} has {len(pair[0])} rows, but {names[1]} has {len(pair[1])}: both must "
+            "belong to the same rows"
+        )
+
+
+def _asymmetry(matrix: NDArray[Any]) -> tuple[float, float]:
+    """Return the largest difference from the transpose and the largest entry, by chunks of rows."""
+    largest, asymmetry = 0.0, 0.0
+    for start in range(0, len(matrix), N_CHUNK_ROWS):
+        chunk = slice(start, start + N_CHUNK_ROWS)
+        rows = matrix[chunk].astype(np.float64)
+        largest = max(largest, float(np.abs(rows).max()))
+        # NaN and infinite entries are for the tiles to find.
+        with np.errstate(invalid="ignore", over="ignore"):
+            asymmetry = max(asymmetry, float(np.abs(rows - matrix[:, chunk].T).max()))
+    return asymmetry, largest
+
+
+class _Part:
+    """Some rows of a prior."""
+
+    def __init__(self, prior: Prior, rows: Rows) -> None:
+        self.prior = prior
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
+        return self.prior.block(self.rows[rows], None if columns is None else self.rows[columns])
+
+
+# --- the pass over the tiles ---------------------------------------------------------------------
+
+
+class Tile(NamedTuple):
+    """The same tile of several symmetric matrices."""
+
+    rows: slice
+    columns: slice
+    #: In float64, because squares of entries beyond 1e±19 leave float32.
+    values: tuple[Doubles, ...]
+
+    @property
+    def weight(self) -> int:
+        """How often it occurs: a tile below the diagonal stands for its mirror image too."""
+        return 1 if self.rows == self.columns else 2
+
+
+def tiles(priors: tuple[Prior, ...], names: tuple[str, ...]) -> Iterator[Tile]:
+    """Yield the tiles on and below the diagonal, of all matrices together."""
+    n = len(priors[0])
+    ranges = [slice(i, min(i + N_TILE_ROWS, n)) for i in range(0, n, N_TILE_ROWS)]
+    for i, rows in enumerate(ranges):
+        for columns in ranges[: i + 1]:
+            named = zip(priors, names, strict=True)
+            yield Tile(rows, columns, tuple(_read(p, rows, columns, name) for p, name in named))
+
+
+def _read(prior: Prior, rows: slice, columns: slice, name: str) -> Doubles:
+    ids, others = (np.arange(part.start, part.stop) for part in (rows, columns))
+    tile = np.asarray(prior.block(ids, None if rows == columns else others), dtype=np.float64)
+    if tile.shape != (len(ids), len(others)):
+        raise ValueError(
+            f"{name}.block returned shape {tile.shape}, expected {(len(ids), len(others))}: it "
+            "must return the entries of all pairs of the rows and the columns asked for"
+        )
+    # One sum instead of a mask: the squares neither cancel nor hide what is not finite.
+    if not math.isfinite(np.vdot(tile, tile)):
+        raise ValueError(
+            f"{name} has NaN or infinite entries (or some beyond 1e150, whose squares leave "
+            "float64): check the kernel and the rows that it was computed from"
+        )
+    return tile
+
+
+class _Sums:
+    """What is kept of the tiles that were seen."""
+
+    def __init__(self, n: int) -> None:
+        self.aa = self.ab = self.bb = self.residual = 0.0
+        #: Sums of the rows of a and of b.
+        self.row_sums = np.zeros((2, n))
+
+    def add(self, tile: Tile) -> None:
+        a, b = tile.values
+        weight = tile.weight
+        aa, ab, bb = (weight * float(np.vdot(x, y)) for x, y in ((a, a), (a, b), (b, b)))
+        # With its own best factor t a tile leaves ‖b - t a‖²; for the best factor of all tiles,
+        # (s - t)² times the weights of both is to be added, as for the variance of two samples:
+        # every term is positive, nothing cancels.
+        t = ab / aa if aa > 0 else 0.0
+        rest = b - t * a
+        self.residual += weight * float(np.vdot(rest, rest))
+        if self.aa > 0 and aa > 0:
+            shift = self.ab / self.aa - t
+            self.residual += shift * shift * aa * (self.aa / (self.aa + aa))
+        self.aa, self.ab, self.bb = self.aa + aa, self.ab + ab, self.bb + bb
+        for sums, x in zip(self.row_sums, (a, b), strict=True):
+            sums[tile.rows] += x.sum(axis=1)
+            if weight == 2:
+                sums[tile.columns] += x.sum(axis=0)
+
+    def result(self) -> GramComparison:
+        # ⟨HaH, HbH⟩ = ⟨a, b⟩ - (2/n) Σ_i ra_i rb_i + sa sb / n², with row sums r and their sums s
+        n = self.row_sums.shape[1]
+        products, totals = self.row_sums @ self.row_sums.T, self.row_sums.sum(axis=1)
+        part = -2 / n * products + np.outer(totals, totals) / n**2
+        aa, bb = self.aa + float(part[0, 0]), self.bb + float(part[1, 1])
+        aa = aa if aa > CENTERED_ROUND_OFF * self.aa else 0.0
+        bb = bb if bb > CENTERED_ROUND_OFF * self.bb else 0.0
+        centered = (aa, self.ab + float(part[0, 1]), bb)
+        return GramComparison(self.aa, self.ab, self.bb, self.residual, centered)
+
+
+def _cosine(aa: float, ab: float, bb: float) -> float:
+    norms = math.sqrt(aa) * math.sqrt(bb)
+    return max(-1.0, min(1.0, ab / norms)) if norms > 0 else 0.0
