@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dkae import datasets, kernels, recipes
+    from dkae import clustering, codespace, datasets, kernels, metrics, recipes, spectral
     from dkae.estimator import DeepKernelizedAutoencoder
     from dkae.persistence import load, save
 
@@ -19,11 +19,15 @@ __version__ = "0.1.0"
 __all__ = [
     "DeepKernelizedAutoencoder",
     "__version__",
+    "clustering",
+    "codespace",
     "datasets",
     "kernels",
     "load",
+    "metrics",
     "recipes",
     "save",
+    "spectral",
 ]
 
 _HOMES = {
@@ -31,7 +35,15 @@ _HOMES = {
     "load": "dkae.persistence",
     "save": "dkae.persistence",
 }
-_ROOMS = {"datasets", "kernels", "recipes"}
+_ROOMS = {
+    "clustering",
+    "codespace",
+    "datasets",
+    "kernels",
+    "metrics",
+    "recipes",
+    "spectral",
+}
 
 
 def __getattr__(name: str) -> Any:
