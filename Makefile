@@ -38,6 +38,8 @@ format: $(READY) ## put the code into its standard form
 bench: $(READY) ## benchmarks; they write to benchmarks/results/
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/cluster_kernel.py
+	$(BIN)/python benchmarks/spectral.py
+	$(BIN)/python benchmarks/baselines.py
 	$(BIN)/python benchmarks/recipes.py
 
 clean: ## remove everything that make has made

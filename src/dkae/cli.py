@@ -140,8 +140,59 @@ def inverse(model: Path, codes: str, out: Path) -> None:
 
         fitted = load(model, device="auto")
         rows = fitted.inverse_transform(read_array(codes))
-        names = getattr(fitted, "feature_names_in_", [f"x{i}" for i in range(rows.shape[1])])
-        write_array(out, rows, list(names))
+        write_array(out, rows, _input_names(fitted, rows))
+    click.echo(f"{out}: rows of shape {rows.shape}")
+
+
+@main.command(
+    epilog=_example(
+        "dkae denoise model.safetensors noisy.npy --clean mnist20k:train -o clean.npy",
+        note=_DATA_HELP,
+    )
+)
+@_MODEL
+@click.argument("noisy")
+@click.option("--clean", required=True, help="Rows without noise, such as the training rows.")
+@click.option("--components", default=32, show_default=True, help="Principal components to keep.")
+@_output(_ARRAYS)
+def denoise(model: Path, noisy: str, clean: str, components: int, out: Path) -> None:
+    """Remove from the rows of NOISY what the codes of clean rows do not have."""
+    with _clear_errors():
+        from dkae import codespace
+        from dkae.datasets.files import read_array, write_array
+        from dkae.persistence import load
+
+        fitted = load(model, device="auto")
+        rows = codespace.denoise(fitted, read_array(noisy), read_array(clean), components)
+        write_array(out, rows, _input_names(fitted, rows))
+    click.echo(f"{out}: rows of shape {rows.shape}")
+
+
+@main.command(
+    epilog=_example(
+        "dkae interpolate model.safetensors mnist20k:test --between 0 5 -o path.npy",
+        note=_DATA_HELP,
+    )
+)
+@_MODEL
+@click.argument("data")
+@click.option("--between", required=True, type=(int, int), help="Numbers of two rows, from 0.")
+@click.option("--steps", default=9, show_default=True, help="Points, both ends included.")
+@_output(_ARRAYS)
+def interpolate(model: Path, data: str, between: tuple[int, int], steps: int, out: Path) -> None:
+    """Write the rows on the straight line through kernel space between two rows of DATA."""
+    with _clear_errors():
+        from dkae import codespace
+        from dkae.datasets.files import read_array, write_array
+        from dkae.persistence import load
+
+        fitted, table = load(model, device="auto"), read_array(data)
+        for row in between:
+            if not 0 <= row < len(table):
+                raise ValueError(f"--between {row}: DATA has rows 0 to {len(table) - 1}")
+        x, y = (table[row] for row in between)
+        rows = codespace.interpolate(fitted, x, y, steps)
+        write_array(out, rows, _input_names(fitted, rows))
     click.echo(f"{out}: rows of shape {rows.shape}")
 
 
@@ -219,6 +270,12 @@ def _clear_errors() -> Iterator[None]:
         raise click.ClickException(f"{error}: pip install 'dkae[report]'") from error
     except (ValueError, OSError, FloatingPointError) as error:
         raise click.ClickException(" ".join(str(error).split())) from error
+
+
+def _input_names(fitted: Any, rows: Any) -> list[str]:
+    """Return the names of the features of rows that a model has made."""
+    names = getattr(fitted, "feature_names_in_", [f"x{i}" for i in range(rows.shape[1])])
+    return list(names)
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

@@ -57,8 +57,8 @@ def spectral_embedding(codes: Any, n_components: int) -> NDArray[Any]:
             "the affinities of codes sum to zero or less: pass codes that are not centred, whose "
             "inner products are mostly positive"
         )
-    # Where all affinities are positive, a degree is at least the affinity of the row to itself. With
-    # negative ones it may be less, or below zero, and would blow the row up.
+    # Where all affinities are positive, a degree is at least the affinity of the row to itself.
+    # With negative ones it may be less, or below zero, and would blow the row up.
     degrees = np.maximum(degrees, np.einsum("im,im->i", Z, Z))
     scaled = Z / np.sqrt(np.where(degrees > 0, degrees, 1))[:, None]
     # Eigenvectors of the small matrix: D^-1/2 Z V are those of the large one, up to their length.

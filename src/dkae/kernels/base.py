@@ -71,6 +71,10 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
 
     def gram(self, X: Floats, Y: Floats | None = None) -> Floats:
         """Return κ(X, Y) in float32, checked for shape and finite values."""
+        return finite_float32(self.values(X, Y), str(self))
+
+    def values(self, X: Any, Y: Any = None) -> NDArray[Any]:
+        """Return κ(X, Y) in the precision that it is computed in, checked for shape."""
         gram = np.asarray(self.evaluate(X, Y))
         expected = (len(X), len(X if Y is None else Y))
         if gram.shape != expected:
@@ -78,7 +82,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
                 f"{self} returned an array of shape {gram.shape}, expected {expected}: "
                 "it must map the rows X and Y to the Gram block of all their pairs"
             )
-        return finite_float32(gram, str(self))
+        return gram
 
     def diag(self, X: Floats) -> Floats:
         """Return κ(x, x) of each row, from blocks along the diagonal."""

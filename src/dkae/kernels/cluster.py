@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
@@ -156,6 +157,11 @@ class ProbabilisticClusterKernel(
         phi = self.transform(X)
         phi *= self._scales(np.einsum("ij,ij->i", phi, phi))[:, None]
         return phi
+
+    def feature_matrix(self, X: Any) -> Any:
+        """Return Φ(X), sparse and within `tolerance` if that is not 0."""
+        prior = self.on(X)
+        return prior.features if self.tolerance == 0 else prior.feature_matrix()
 
     def evaluate(self, X: Any, Y: Any) -> Any:
         prior = self.on(X)
@@ -306,6 +312,11 @@ class _CompactPrior:
         if columns is None:
             return part.product(part)
         return part.product(_CompactPrior(self.posteriors[columns], self.scales[columns]))
+
+    def feature_matrix(self) -> sparse.csr_array:
+        phi = self.posteriors.to_csr()
+        phi.data *= np.repeat(self.scales, np.diff(phi.indptr))
+        return phi
 
     def product(self, other: _CompactPrior) -> Floats:
         gram = self.posteriors.product(other.posteriors)

@@ -93,6 +93,15 @@ class CompactPosteriors:
         table[rest.col, rest.row] += rest.data
         return table
 
+    def to_csr(self) -> sparse.csr_array:
+        """Return the approximated posteriors as a sparse array, 8 bytes for each entry."""
+        columns = (self.starts + self.top).astype(np.int32, copy=False).ravel()
+        bounds = np.arange(0, columns.size + 1, self.top.shape[1])
+        ones = np.ones(columns.size, dtype=np.float32)
+        return sparse.csr_array(
+            sparse.csr_array((ones, columns, bounds), shape=self.rest.shape) + self.rest
+        )
+
     def squared_norms(self) -> Floats:
         """Return the squared norm of each row of the approximated posteriors."""
         rest = self.rest.tocoo()

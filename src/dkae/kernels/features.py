@@ -37,9 +37,14 @@ class FeatureKernel(Kernel):
     def on(self, X: Any) -> Prior:
         return FeaturePrior(self.features(X), str(self))
 
+    def feature_matrix(self, X: Any) -> Any:
+        """Return Φ(X) in the form that takes least memory: an array, or a sparse one by rows."""
+        phi = self.features(X)
+        return sparse.csr_array(phi) if sparse.issparse(phi) else np.asarray(phi)
+
     def spectrum(self, X: Any, n_components: int) -> NDArray[Any]:
         """Return the largest eigenvalues of the Gram matrix: squared singular values of Φ."""
-        phi = _as_array(self.features(X))
+        phi = self.feature_matrix(X)
         singular_values = randomized_svd(phi, n_components, random_state=0)[1]
         return np.asarray(singular_values**2)
 

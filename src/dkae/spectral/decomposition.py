@@ -1,0 +1,186 @@
+r"""The largest components of a Gram matrix, from the matrix, from a kernel or from features.
+
+Scores of rows x are linear in what is known of them, :math:`Z = M(x) A - b`: for a Gram matrix
+:math:`M(x) = K(x, X_\text{train})` and :math:`A = E \Lambda^{-1/2}`, for explicit features
+:math:`M(x) = \Phi(x)` and :math:`A = V`, the eigenvectors of :math:`\Phi^\top \Phi`. Centring is in
+the offset b alone.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dkae.kernels.base import (
+    NEGATIVE_MASS_TOLERANCE,
+    Prior,
+    check_symmetry,
+    negative_mass,
+    sample_rows,
+)
+from dkae.spectral.eigensolver import Eigenpairs, dense_eigenpairs, largest_eigenpairs
+from dkae.spectral.operators import FeatureOperator, GramOperator
+
+__all__ = ["SOLVERS", "Components", "Decomposition"]
+
+SOLVERS = ("auto", "dense", "lanczos")
+#: Up to this size a matrix is decomposed whole: it takes less than a second.
+N_DENSE = 1024
+#: Rows on which a Gram that is not decomposed whole is looked at.
+N_SAMPLE_ROWS = 512
+#: Eigenvalues below this part of the largest one are round-off, by the precision of the Gram.
+RANK_TOLERANCE = {np.dtype(np.float32): 2e-7, np.dtype(np.float64): 1e-12}
+
+
+@dataclass(frozen=True)
+class Components:
+    """Eigenvalues in descending order, A and b of the module's formula, scores of the rows."""
+
+    eigenvalues: NDArray[np.float64]
+    coefficients: NDArray[Any]
+    offset: NDArray[Any]
+    scores: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """How components are looked for.
+
+    Attributes
+    ----------
+    name : str
+        What error messages call the kernel.
+    n_components : int or None
+        At most this many; all of positive eigenvalue if None.
+    center : bool
+        Whether the mean of the rows is the origin.
+    solver : {"auto", "dense", "lanczos"}
+        Whole matrix, or products.
+    rng : Generator
+        Source of the first vectors of "lanczos".
+    """
+
+    name: str
+    n_components: int | None
+    center: bool
+    solver: str
+    rng: np.random.Generator
+
+    def is_dense(self, size: int) -> bool:
+        """Say whether a matrix of this size is decomposed whole."""
+        if self.solver != "auto":
+            return self.solver == "dense"
+        return size <= N_DENSE or self.n_components is None or 2 * self.n_components > size
+
+    def of_gram(self, matrix: NDArray[Any] | Prior, dtype: Any) -> Components:
+        """Decompose a Gram matrix that is at hand, or a prior, in the given precision."""
+        n = len(matrix)
+        operator = GramOperator(matrix, self.center)
+        if self.is_dense(n):
+            pairs = self._whole(_block(matrix, np.arange(n)))
+        else:
+            self._check(_block(matrix, sample_rows(n, N_SAMPLE_ROWS)))
+            pairs = self._largest(operator.gram, n, dtype)
+        values, vectors = self._keep_positive(pairs, dtype)
+        roots = np.sqrt(values)
+        coefficients = (vectors / roots).astype(dtype)
+        # Centred eigenvectors sum to 0: of all the terms of a centred Gram only the means of its
+        # columns are left.
+        means = operator.product(np.ones((n, 1), dtype=dtype))[:, 0] / n
+        scores = (vectors * roots).astype(dtype)
+        return Components(values, coefficients, self._offset(means, coefficients), scores)
+
+    def of_features(self, phi: Any) -> Components:
+        """Decompose the Gram matrix of explicit features, dense or sparse by rows."""
+        if phi.dtype not in (np.float32, np.float64):
+            phi = phi.astype(np.float64)
+        if not np.isfinite(phi.data if sparse.issparse(phi) else phi).all():
+            raise ValueError(f"features of {self.name} have NaN or infinite values: check them")
+        operator = FeatureOperator(phi, self.center)
+        n, d = phi.shape
+        # Φ Φᵀ and Φᵀ Φ have the same eigenvalues: the smaller one is decomposed.
+        multiply = operator.covariance if d <= n else operator.gram
+        if self.is_dense(min(n, d)):
+            pairs = dense_eigenpairs(multiply(np.eye(min(n, d), dtype=phi.dtype)))
+        else:
+            pairs = self._largest(multiply, min(n, d), phi.dtype)
+        values, vectors = self._keep_positive(pairs, phi.dtype)
+        vectors = vectors.astype(phi.dtype, copy=False)
+        if d > n:
+            vectors = operator.back(vectors) / np.sqrt(values).astype(phi.dtype)
+        offset = self._offset(operator.mean, vectors)
+        return Components(values, vectors, offset, operator.project(vectors))
+
+    def _whole(self, gram: NDArray[Any]) -> Eigenpairs:
+        check_symmetry(*_asymmetry(gram), self.name)
+        pairs = dense_eigenpairs(_doubly_centered(gram) if self.center else gram)
+        mass = np.abs(pairs.values).sum()
+        self._warn_of_negative(-pairs.values[pairs.values < 0].sum() / (mass or 1), len(gram))
+        return pairs
+
+    def _check(self, sample: NDArray[Any]) -> None:
+        check_symmetry(*_asymmetry(sample), self.name)
+        self._warn_of_negative(negative_mass(sample.astype(np.float64)), len(sample))
+
+    def _largest(
+        self, multiply: Callable[[NDArray[Any]], NDArray[Any]], size: int, dtype: Any
+    ) -> Eigenpairs:
+        n_pairs = size if self.n_components is None else min(size, self.n_components)
+        return largest_eigenpairs(multiply, size, n_pairs, dtype=dtype, rng=self.rng)
+
+    def _keep_positive(self, pairs: Eigenpairs, dtype: Any) -> Eigenpairs:
+        """Keep the components that are asked for and exist; fix their signs."""
+        values, vectors = pairs
+        rank = int((values > RANK_TOLERANCE[np.dtype(dtype)] * max(values[0], 0)).sum())
+        if rank == 0:
+            raise ValueError(
+                f"{self.name} has no component of positive eigenvalue on these rows: "
+                + ("all of them are the same to it" if self.center else "it is zero or negative")
+            )
+        if self.n_components is not None and rank < self.n_components:
+            warnings.warn(
+                f"n_components={self.n_components}, but {self.name} has only {rank} positive "
+                f"eigenvalues on these rows: {rank} components are kept",
+                UserWarning,
+                stacklevel=6,
+            )
+        m = min(rank, self.n_components or rank)
+        values, vectors = values[:m].copy(), vectors[:, :m]
+        largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(m)]
+        return Eigenpairs(values, vectors * np.sign(largest))
+
+    def _offset(self, means: NDArray[Any], coefficients: NDArray[Any]) -> NDArray[Any]:
+        means = means if self.center else np.zeros_like(means)
+        return np.asarray(means.astype(coefficients.dtype) @ coefficients)
+
+    def _warn_of_negative(self, share: float, n_rows: int) -> None:
+        if share > NEGATIVE_MASS_TOLERANCE:
+            warnings.warn(
+                f"{self.name} is not positive semi-definite: {100 * share:.2g} % of the mass of "
+                f"its eigenvalues on {n_rows} rows is negative. No component can represent that "
+                "part; it is left out.",
+                UserWarning,
+                stacklevel=7,
+            )
+
+
+def _block(matrix: NDArray[Any] | Prior, rows: NDArray[np.intp]) -> NDArray[Any]:
+    if not isinstance(matrix, np.ndarray):
+        return matrix.block(rows)
+    return matrix if len(rows) == len(matrix) else matrix[np.ix_(rows, rows)]
+
+
+def _asymmetry(gram: NDArray[Any]) -> tuple[float, float]:
+    return float(np.abs(gram - gram.T).max()), float(np.abs(gram).max())
+
+
+def _doubly_centered(gram: NDArray[Any]) -> NDArray[np.float64]:
+    """Return H K H, in which rows and columns have mean 0."""
+    means = gram.mean(axis=0, dtype=np.float64)
+    return np.asarray(gram - means - means[:, None] + means.mean())

@@ -1,0 +1,261 @@
+r"""Kernel PCA, centred or not, for any kernel, with its Nyström extension to new rows.
+
+With the largest eigenvalues :math:`\Lambda_m` and eigenvectors :math:`E_m` of the Gram matrix of
+the training rows, the scores of any rows are
+
+.. math:: Z = K(X, X_\text{train}) \, E_m \Lambda_m^{-1/2} , \qquad K_m = Z Z^\top ,
+
+and :math:`K_m` is the best approximation of rank m on the training rows. If the kernel has explicit
+features, :math:`K = \Phi \Phi^\top`, this is :math:`Z = \Phi(X) V_m` with the eigenvectors
+:math:`V_m` of :math:`\Phi^\top \Phi`: no training rows are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dkae.checks import check_boolean, check_choice, check_integer
+from dkae.kernels import FeatureKernel, Kernel, Precomputed, make_kernel
+from dkae.spectral.decomposition import SOLVERS, Components, Decomposition
+from dkae.spectral.operators import times
+
+__all__ = ["KernelPCA"]
+
+#: Rows that are transformed together.
+N_CHUNK_ROWS = 1024
+
+
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Principal components in the space of a kernel.
+
+    Unlike scikit-learn's it can leave the data uncentred, takes explicit features without forming
+    an n × n matrix, and learns an inverse with a kernel of its own, also for a precomputed Gram.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        m, the number of components; all of positive eigenvalue if None. If the kernel has fewer,
+        those are kept, with a warning. One fit serves every smaller m: the first columns of the
+        scores are the scores of the first components.
+    kernel, gamma, degree, coef0, kernel_params
+        The kernel, as in :class:`~dkae.DeepKernelizedAutoencoder`.
+    center : bool, default=True
+        Whether the mean of the training rows is the origin of kernel space. Without centring, K_m
+        approximates the Gram matrix itself.
+    solver : {"auto", "dense", "lanczos"}, default="auto"
+        "dense" decomposes a matrix of all rows (or features, if they are fewer) whole; "lanczos"
+        finds the largest pairs from products, without an n × n array. "auto" takes the former up
+        to 1024 rows, or where more than half of all components are asked for.
+    preimage : PreImage or None, default=None
+        What learns the way back, from scores to rows; without it there is no inverse.
+    random_state : int, RandomState or None, default=None
+        Seed of ensemble kernels and of the first vectors of "lanczos".
+
+    Attributes
+    ----------
+    eigenvalues_ : array of shape (n_components_,)
+        Eigenvalues of the (centred) Gram matrix, in descending order. Those below 1e-12 of the
+        largest (2e-7 if the Gram is float32), and negative ones, are left out.
+    n_components_ : int
+        Number of them.
+    coefficients_, offset_ : arrays of shape (n_samples or n_features of Φ, m) and (m,)
+        The scores are K(X, X_train) or Φ(X), times the coefficients, less the offset.
+    kernel_ : Kernel
+        The fitted kernel.
+    X_fit_ : array or None
+        The training rows, unless the kernel has explicit features or ``gram`` was given.
+    preimage_ : PreImage or None
+        The fitted way back, if asked for.
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Any = "rbf",
+        gamma: str | float | None = "median",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: Mapping[str, Any] | None = None,
+        center: bool = True,
+        solver: str = "auto",
+        preimage: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.center = center
+        self.solver = solver
+        self.preimage = preimage
+        self.random_state = random_state
+
+    # --- the estimator -----------------------------------------------------------------------
+
+    def fit(self, X: Any, y: object = None, *, gram: Any = None) -> Self:
+        """Find the components of the rows.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Training rows.
+        y : array, optional
+            Labels, for kernels that are made of them.
+        gram : array of shape (n_samples, n_samples), optional
+            The Gram matrix of the same rows, in place of `kernel`. It is not copied.
+        """
+        self.fit_transform(X, y, gram=gram)
+        return self
+
+    def fit_transform(self, X: Any, y: object = None, *, gram: Any = None) -> NDArray[Any]:
+        """Find the components, and return the scores of the training rows."""
+        self._check_params()
+        X = validate_data(
+            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2 if self.center else 1
+        )
+        kernel = self._make_kernel(gram).fit(X, y)
+        components = self._decompose(kernel, X, gram)
+        # Everything that can fail comes before the first attribute that a former fit has set.
+        preimage = None if self.preimage is None else clone(self.preimage)
+        self.preimage_ = preimage and preimage.fit(components.scores, X)
+        self.kernel_ = kernel
+        self.eigenvalues_ = components.eigenvalues
+        self.n_components_ = len(components.eigenvalues)
+        self.coefficients_, self.offset_ = components.coefficients, components.offset
+        needs_rows = gram is None and not isinstance(kernel, FeatureKernel)
+        self.X_fit_ = X if needs_rows else None
+        return components.scores
+
+    def transform(self, X: Any, *, gram: Any = None) -> NDArray[Any]:
+        """Return the scores of any rows.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Rows.
+        gram : array of shape (n_samples, n_training_samples), optional
+            κ between these rows and the training rows, after ``fit(X, gram=P)``.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        if gram is not None:
+            return self._score(_check_cross_gram(gram, len(X), len(self.coefficients_)))
+        chunks = [X[i : i + N_CHUNK_ROWS] for i in range(0, len(X), N_CHUNK_ROWS)]
+        return np.concatenate([self._score(self._against_training(chunk)) for chunk in chunks])
+
+    def inverse_transform(self, X: Any) -> NDArray[Any]:
+        """Return the pre-images of scores, as `preimage` has learnt them."""
+        check_is_fitted(self)
+        if self.preimage_ is None:
+            raise ValueError(
+                "there is no way back from scores to rows: set preimage=PreImage() (from "
+                "dkae.spectral) and call fit again"
+            )
+        width = np.shape(X)[1] if np.ndim(X) == 2 else None
+        if width != self.n_components_:
+            raise ValueError(
+                f"X has shape {np.shape(X)}: pass scores of shape (n_samples, "
+                f"{self.n_components_}), as transform gives them"
+            )
+        rows: NDArray[Any] = self.preimage_.predict(X)
+        return rows
+
+    def reconstruct_gram(
+        self, X: Any, Y: Any = None, *, n_components: int | None = None
+    ) -> NDArray[Any]:
+        """Return K_m = Z_m Z_mᵀ between the rows of `X` and of `Y` (or of `X` itself).
+
+        With ``center=True`` it approximates the centred Gram matrix.
+        """
+        m = self.n_components if n_components is None else n_components
+        m = None if m is None else check_integer("n_components", m, at_least=1)
+        scores = self.transform(X)[:, :m]
+        other = scores if Y is None else self.transform(Y)[:, :m]
+        return np.asarray(scores @ other.T)
+
+    # --- the parts of fit --------------------------------------------------------------------
+
+    def _check_params(self) -> None:
+        if self.n_components is not None:
+            check_integer("n_components", self.n_components, at_least=1)
+        check_boolean("center", self.center)
+        check_choice("solver", self.solver, SOLVERS)
+
+    def _make_kernel(self, gram: Any) -> Kernel:
+        if gram is not None:
+            return Precomputed(gram)
+        return make_kernel(
+            self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+            random_state=self.random_state,
+        )
+
+    def _decompose(self, kernel: Kernel, X: NDArray[Any], gram: Any) -> Components:
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        decomposition = Decomposition(
+            str(kernel), self.n_components, self.center, self.solver, np.random.default_rng(seed)
+        )
+        if isinstance(kernel, FeatureKernel):
+            return decomposition.of_features(kernel.feature_matrix(X))
+        if gram is not None:
+            matrix = gram if isinstance(gram, np.ndarray) else np.asarray(gram)
+        elif decomposition.is_dense(len(X)):
+            matrix = _finite(kernel.values(X), str(kernel))
+        else:
+            return decomposition.of_gram(kernel.on(X), np.float32)
+        single = matrix.dtype in (np.float16, np.float32)
+        return decomposition.of_gram(matrix, np.float32 if single else np.float64)
+
+    # --- new rows ----------------------------------------------------------------------------
+
+    def _against_training(self, X: NDArray[Any]) -> Any:
+        if isinstance(self.kernel_, FeatureKernel):
+            return self.kernel_.feature_matrix(X)
+        if self.X_fit_ is None:
+            raise ValueError(
+                "the components come from a Gram matrix: pass gram=, κ between these rows and the "
+                f"{len(self.coefficients_)} training rows, or fit with kernel=Precomputed(gram, "
+                "rows=X)"
+            )
+        return _finite(self.kernel_.values(X, self.X_fit_), str(self.kernel_))
+
+    def _score(self, against_training: Any) -> NDArray[Any]:
+        return np.asarray(times(against_training, self.coefficients_) - self.offset_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _finite(gram: NDArray[Any], name: str) -> NDArray[Any]:
+    if not np.isfinite(gram).all():
+        raise ValueError(f"{name} has NaN or infinite values: check the kernel and its parameters")
+    return gram
+
+
+def _check_cross_gram(gram: Any, n_rows: int, n_training: int) -> NDArray[Any]:
+    gram = np.asarray(gram)
+    if gram.shape != (n_rows, n_training):
+        raise ValueError(
+            f"gram has shape {gram.shape}, expected ({n_rows}, {n_training}): κ between the rows "
+            "of X and the training rows"
+        )
+    return _finite(gram, "gram")

@@ -1,0 +1,102 @@
+r"""Products with a kernel's Gram matrix, in the form in which the matrix is at hand.
+
+With explicit features, :math:`K = \Phi \Phi^\top` is a product with :math:`\Phi^\top` and one with
+:math:`\Phi`; from a kernel function, it is computed tile by tile. Neither needs n × n numbers at
+once. Centring is a matter of subtracting means of columns: :math:`\Phi - 1 \mu^\top`, and
+:math:`H K H` with :math:`H = I - 1 1^\top / n`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch.nn import functional as F
+
+from dkae.kernels.base import Prior
+
+__all__ = ["FeatureOperator", "GramOperator", "tiled_product", "times"]
+
+#: Rows of a tile of the Gram matrix.
+N_TILE_ROWS = 1024
+
+
+class FeatureOperator:
+    """Products with features Φ, dense or sparse, of mean zero if `center`."""
+
+    def __init__(self, features: Any, center: bool) -> None:
+        self.features = features
+        # Sparse matrices multiply along their rows; the transpose needs rows of its own.
+        self.transposed = features.T.tocsr() if sparse.issparse(features) else features.T
+        mean = np.asarray(features.mean(axis=0, dtype=np.float64)).ravel() if center else 0.0
+        self.mean: NDArray[Any] = np.broadcast_to(mean, features.shape[1]).astype(features.dtype)
+
+    def project(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Return Φ V."""
+        return np.asarray(times(self.features, vectors) - self.mean @ vectors)
+
+    def back(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Return Φᵀ U."""
+        return times(self.transposed, vectors) - np.outer(self.mean, vectors.sum(axis=0))
+
+    def gram(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Return Φ Φᵀ U: the Gram matrix of the rows."""
+        return self.project(self.back(vectors))
+
+    def covariance(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Return Φᵀ Φ V: the Gram matrix of the columns, with the same eigenvalues."""
+        return self.back(self.project(vectors))
+
+
+class GramOperator:
+    """Products with a Gram matrix, at hand or computed anew for each product; H K H if `center`."""
+
+    def __init__(self, matrix: NDArray[Any] | Prior, center: bool) -> None:
+        self.matrix = matrix
+        self.center = center
+
+    def gram(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Return K V, or H K H V."""
+        return self._centered(self.product(self._centered(vectors)))
+
+    def product(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Return K V, not centred."""
+        if isinstance(self.matrix, np.ndarray):
+            return np.asarray(self.matrix @ vectors)
+        return tiled_product(self.matrix, vectors)
+
+    def _centered(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        return vectors - vectors.mean(axis=0) if self.center else vectors
+
+
+def tiled_product(prior: Prior, vectors: NDArray[Any]) -> NDArray[Any]:
+    """Return K V with one tile of K at a time."""
+    n, result = len(prior), np.zeros_like(vectors)
+    tiles = [np.arange(i, min(i + N_TILE_ROWS, n)) for i in range(0, n, N_TILE_ROWS)]
+    for i, a in enumerate(tiles):
+        result[a] += prior.block(a) @ vectors[a]
+        for b in tiles[:i]:
+            # The matrix is symmetric: a tile below the diagonal stands for two.
+            tile = prior.block(a, b)
+            result[a] += tile @ vectors[b]
+            result[b] += tile.T @ vectors[a]
+    return result
+
+
+def times(matrix: Any, vectors: NDArray[Any]) -> NDArray[Any]:
+    """Return the product of a dense or sparse matrix with a dense one."""
+    if not sparse.issparse(matrix) or matrix.dtype != np.float32:
+        return np.asarray(matrix @ vectors)
+    # Each row of the result is a sum of a few rows of the dense matrix: a bag of embeddings, which
+    # torch computes on all cores, four times as fast as SciPy's product in float32.
+    bounds, indices, weights = (
+        torch.from_numpy(t) for t in (matrix.indptr, matrix.indices, matrix.data)
+    )
+    table = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
+    bags = F.embedding_bag(
+        indices, table, bounds, mode="sum", per_sample_weights=weights, include_last_offset=True
+    )
+    return bags.numpy()

@@ -1,0 +1,187 @@
+r"""Learned pre-images: kernel ridge regression from scores back to rows (Bakır et al., 2004).
+
+With the scores :math:`z_i` of the training rows :math:`x_i`, their mean :math:`\bar x`, and a
+kernel :math:`l` of its own,
+
+.. math:: x(z) = \bar x + \sum_i a_i \, l(z, z_i), \qquad A = (L + \alpha I)^{-1} (X - \bar x) .
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.kernel_approximation import Nystroem
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, ShuffleSplit
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dkae.checks import check_choice, check_integer, check_number
+from dkae.kernels.bandwidth import choose_gamma
+from dkae.kernels.pairwise import pairwise_names
+
+__all__ = ["PreImage"]
+
+#: What α is chosen from; the paper found 0.5.
+ALPHAS = (1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0, 5.0)
+
+
+class PreImage(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Regression from scores in kernel space to the rows that they belong to.
+
+    Parameters
+    ----------
+    kernel : str, default="rbf"
+        A kernel of scikit-learn's ``pairwise_kernels``; it need not be the one of the scores.
+    gamma : {"median", "scale"}, float or None, default="median"
+        See :mod:`dkae.kernels.bandwidth`. The median sets σ to the median distance of the
+        training scores, as in the paper.
+    degree, coef0 : float
+        Of the polynomial and the sigmoid kernel.
+    alpha : "grid" or float, default="grid"
+        Strength of the regularisation. "grid" takes the one of `alphas` that is best on a part of
+        the training rows, and then fits on all of them.
+    alphas : sequence of float
+        The candidates.
+    validation_fraction : float, default=0.2
+        Size of that part.
+    max_samples : int, default=5000
+        The regression takes the cube of the number of rows in time and the square in memory. With
+        more rows than this it is approximated, with a warning.
+    approximation : {"nystroem", "subsample"}, default="nystroem"
+        How: all rows on the kernel's features of `max_samples` of them, or a regression on
+        `max_samples` rows alone.
+    random_state : int, RandomState or None, default=None
+        Seed of the validation part and of the approximation.
+
+    Attributes
+    ----------
+    gamma_, alpha_ : float
+        What was chosen; γ is None for kernels without one.
+    mean_ : array
+        Mean of the training rows, which is what a score far from all others goes back to.
+    regression_ : estimator
+        The fitted regression, of rows less their mean.
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "rbf",
+        gamma: str | float | None = "median",
+        degree: float = 3,
+        coef0: float = 1,
+        alpha: str | float = "grid",
+        alphas: Sequence[float] = ALPHAS,
+        validation_fraction: float = 0.2,
+        max_samples: int = 5000,
+        approximation: str = "nystroem",
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.alpha = alpha
+        self.alphas = alphas
+        self.validation_fraction = validation_fraction
+        self.max_samples = max_samples
+        self.approximation = approximation
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the way from the scores `X` to the rows `y`."""
+        self._check_params()
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            dtype=[np.float64, np.float32],
+            multi_output=True,
+            y_numeric=True,
+            ensure_min_samples=2,
+        )
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        # A few numbers a row: in float32 the equations with a small α would be ill-conditioned.
+        X = X.astype(np.float64)
+        self.gamma_ = choose_gamma(self.gamma, self.kernel, X)
+        self.mean_ = y.mean(axis=0)
+        model, X, y = self._within_reach(X, y - self.mean_, seed)
+        if self.alpha == "grid":
+            model = self._search(model, seed).fit(X, y)
+            self.alpha_ = float(model.best_params_[_alpha_of(model.estimator)])
+            self.regression_ = model.best_estimator_
+        else:
+            self.alpha_ = float(self.alpha)
+            self.regression_ = model.set_params(**{_alpha_of(model): self.alpha_}).fit(X, y)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the pre-images of scores."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        rows = self.regression_.predict(X.astype(np.float64)) + self.mean_
+        return np.asarray(rows, dtype=self.mean_.dtype)
+
+    def _check_params(self) -> None:
+        check_choice("kernel", self.kernel, pairwise_names())
+        check_number("degree", self.degree, 0)
+        check_number("coef0", self.coef0, -np.inf)
+        if isinstance(self.alpha, str):
+            check_choice("alpha", self.alpha, ["grid"])
+        else:
+            check_number("alpha", self.alpha, 0)
+        if not len(self.alphas):
+            raise ValueError("alphas is empty: pass at least one number, or set alpha")
+        for alpha in self.alphas:
+            check_number("each of alphas", alpha, 0)
+        check_number(
+            "validation_fraction", self.validation_fraction, 0, 1, open_low=True, open_high=True
+        )
+        check_integer("max_samples", self.max_samples, at_least=1)
+        check_choice("approximation", self.approximation, ["nystroem", "subsample"])
+
+    def _within_reach(
+        self, X: NDArray[Any], y: NDArray[Any], seed: int
+    ) -> tuple[Any, NDArray[Any], NDArray[Any]]:
+        """Return a regression that can be paid for, and the rows that it is fitted on."""
+        n, m = len(X), self.max_samples
+        params = {
+            "kernel": self.kernel,
+            "gamma": self.gamma_,
+            "degree": self.degree,
+            "coef0": self.coef0,
+        }
+        if n <= m:
+            return KernelRidge(**params), X, y
+        nystroem = self.approximation == "nystroem"
+        how = f"by the Nyström features of {m} rows" if nystroem else f"on {m} rows alone"
+        warnings.warn(
+            f"{n} rows are more than max_samples={m}: the pre-image is learnt {how} "
+            f"(approximation={self.approximation!r}). Raise max_samples for the exact one, at the "
+            "cost of n³ operations and n² numbers.",
+            UserWarning,
+            stacklevel=3,
+        )
+        if nystroem:
+            features = Nystroem(n_components=m, random_state=seed, **params)
+            steps = [("features", features), ("ridge", Ridge(fit_intercept=False))]
+            return Pipeline(steps), X, y
+        rows = np.random.default_rng(seed).choice(n, m, replace=False)
+        return KernelRidge(**params), X[rows], y[rows]
+
+    def _search(self, model: Any, seed: int) -> GridSearchCV:
+        split = ShuffleSplit(1, test_size=self.validation_fraction, random_state=seed)
+        grid = {_alpha_of(model): list(self.alphas)}
+        return GridSearchCV(model, grid, cv=split, scoring="neg_mean_squared_error")
+
+
+def _alpha_of(model: Any) -> str:
+    return "ridge__alpha" if isinstance(model, Pipeline) else "alpha"
