@@ -77,6 +77,7 @@ def tile_rows(request):
     """Every test runs with tiles smaller than its matrices too: 7 = 3 + 3 + 1."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(comparison, "N_TILE_ROWS", request.param)
+        patch.setattr(comparison, "N_CHUNK_ROWS", request.param)
         yield request.param
 
 
@@ -197,6 +198,7 @@ def test_whole_numbers_lists_and_truth_values_are_matrices_too(measure):
         (np.ones((N, 3)), r"has shape \(7, 3\): pass a square .* code_gram\(codes\)"),
         (np.ones(N), r"has shape \(7,\): pass a square"),
         (np.triu(np.ones((N, N))), "is not symmetric .* by up to 1"),
+        (np.diag(np.ones(N)) + np.eye(N, k=N - 3), "is not symmetric .* by up to 1"),
         (np.full((N, N), np.nan), "has NaN or infinite entries"),
         (np.diag([*np.ones(N - 1), np.inf]), "has NaN or infinite entries"),
         (Blocks(np.diag([*np.ones(N - 1), np.nan])), "has NaN or infinite entries"),
