@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import matplotlib.image
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def output_of(name: str) -> str:
+def output_of(name: str, folder: Path | None = None) -> str:
     command = [sys.executable, "-W", "error", EXAMPLES / name]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    # One thread, as in conftest.py: on a busy machine, two wait for each other most of the time.
+    env = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.run(
+        command, check=True, capture_output=True, text=True, cwd=folder, env=env
+    )
+    return process.stdout
 
 
 def test_pca_falls_out():
@@ -28,3 +36,19 @@ def test_strings():
     assert float(re.search(r"kernel (\d\.\d+)", output)[1]) > 0.9
     assert "nearest to walks: walk" in output
     assert set(output.split()[-7:]) == set("walking")
+
+
+def test_code_space(tmp_path):
+    output = output_of("code_space.py", tmp_path)
+    noisy, pixels, codes = map(float, re.findall(r"(0\.\d{4})$", output, re.M))
+    assert codes < pixels < noisy
+    line = re.search(r"from a 3 to an 8 +(.+)", output)[1].split()
+    assert (line[0], line[-1]) == ("3", "8")
+    changes = re.findall(r"(\d+)% before, (\d+)% after", output)
+    assert [int(after) > int(before) + 20 for before, after in changes] == [True, True]
+    image = matplotlib.image.imread(tmp_path / "code_space.png")
+    assert image.shape[1] > 1.5 * image.shape[0] > 900
+    # White paper with ink on it.
+    assert image[0, 0].tolist() == [1, 1, 1, 1]
+    assert image[..., 0].min() < 0.1
+    assert [path.name for path in tmp_path.iterdir()] == ["code_space.png"]
