@@ -8,23 +8,16 @@ the offset b alone.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from dkae.kernels.base import (
-    NEGATIVE_MASS_TOLERANCE,
-    Prior,
-    check_symmetry,
-    negative_mass,
-    sample_rows,
-)
+from dkae.kernels.base import NEGATIVE_MASS_TOLERANCE, Prior, check_symmetry, sample_rows
 from dkae.spectral.eigensolver import Eigenpairs, dense_eigenpairs, largest_eigenpairs
+from dkae.spectral.fitting import warn_caller
 from dkae.spectral.operators import FeatureOperator, GramOperator
 
 __all__ = ["SOLVERS", "Components", "Decomposition"]
@@ -34,8 +27,13 @@ SOLVERS = ("auto", "dense", "lanczos")
 N_DENSE = 1024
 #: Rows on which a Gram that is not decomposed whole is looked at.
 N_SAMPLE_ROWS = 512
-#: Eigenvalues below this part of the largest one are round-off, by the precision of the Gram.
+#: Columns that are multiplied together where a matrix is made of its products.
+N_COLUMNS = 128
+#: Eigenvalues below this part of the largest one (before centring, whose result has the round-off
+#: of what it takes away) are round-off, by the precision of the Gram.
 RANK_TOLERANCE = {np.dtype(np.float32): 2e-7, np.dtype(np.float64): 1e-12}
+#: Instead of zero in a denominator.
+TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True)
@@ -79,54 +77,65 @@ class Decomposition:
         return size <= N_DENSE or self.n_components is None or 2 * self.n_components > size
 
     def of_gram(self, matrix: NDArray[Any] | Prior, dtype: Any) -> Components:
-        """Decompose a Gram matrix that is at hand, or a prior, in the given precision."""
+        """Decompose a Gram matrix that is at hand, or a prior, whose entries have this precision.
+
+        Products are float64 in any case: in scores, what is wrong with an eigenvector of a small
+        eigenvalue is multiplied by many larger ones.
+        """
         n = len(matrix)
         operator = GramOperator(matrix, self.center)
         if self.is_dense(n):
-            pairs = self._whole(_block(matrix, np.arange(n)))
+            pairs = self._whole(_block(matrix, np.arange(n)), dtype)
         else:
-            self._check(_block(matrix, sample_rows(n, N_SAMPLE_ROWS)))
-            pairs = self._largest(operator.gram, n, dtype)
-        values, vectors = self._keep_positive(pairs, dtype)
+            self._whole(_block(matrix, sample_rows(n, N_SAMPLE_ROWS)), dtype)
+            pairs = self._largest(operator.gram, n, np.float64)
+        # Centred eigenvectors sum to 0: of all the terms of a centred Gram only the means of its
+        # columns are left. Their sum 1ᵀ K 1 / n is the part of the spectrum that centring removes.
+        means = operator.product(np.ones((n, 1)))[:, 0] / n if self.center else np.zeros(n)
+        values, vectors = self._keep_positive(pairs, _round_off(pairs, means.sum(), dtype))
         roots = np.sqrt(values)
         coefficients = (vectors / roots).astype(dtype)
-        # Centred eigenvectors sum to 0: of all the terms of a centred Gram only the means of its
-        # columns are left.
-        means = operator.product(np.ones((n, 1), dtype=dtype))[:, 0] / n
         scores = (vectors * roots).astype(dtype)
-        return Components(values, coefficients, self._offset(means, coefficients), scores)
+        return Components(values, coefficients, _offset(means, coefficients), scores)
 
     def of_features(self, phi: Any) -> Components:
         """Decompose the Gram matrix of explicit features, dense or sparse by rows."""
         if phi.dtype not in (np.float32, np.float64):
             phi = phi.astype(np.float64)
-        if not np.isfinite(phi.data if sparse.issparse(phi) else phi).all():
-            raise ValueError(f"features of {self.name} have NaN or infinite values: check them")
-        operator = FeatureOperator(phi, self.center)
         n, d = phi.shape
+        if d == 0:
+            raise ValueError(f"{self.name} has no features on these rows: it is zero")
+        operator = FeatureOperator(phi, self.center)
         # Φ Φᵀ and Φᵀ Φ have the same eigenvalues: the smaller one is decomposed.
         multiply = operator.covariance if d <= n else operator.gram
         if self.is_dense(min(n, d)):
-            pairs = dense_eigenpairs(multiply(np.eye(min(n, d), dtype=phi.dtype)))
+            pairs = dense_eigenpairs(_matrix_of(multiply, min(n, d), phi.dtype))
         else:
             pairs = self._largest(multiply, min(n, d), phi.dtype)
-        values, vectors = self._keep_positive(pairs, phi.dtype)
+        # Centring takes off the mean μ before anything is squared: the round-off grows with |μ|.
+        removed = np.sqrt(np.abs(pairs.values[0]) * n) * np.linalg.norm(operator.mean)
+        values, vectors = self._keep_positive(pairs, _round_off(pairs, removed, phi.dtype))
         vectors = vectors.astype(phi.dtype, copy=False)
         if d > n:
             vectors = operator.back(vectors) / np.sqrt(values).astype(phi.dtype)
-        offset = self._offset(operator.mean, vectors)
+        offset = _offset(operator.mean, vectors)
         return Components(values, vectors, offset, operator.project(vectors))
 
-    def _whole(self, gram: NDArray[Any]) -> Eigenpairs:
+    def _whole(self, gram: NDArray[Any], dtype: Any) -> Eigenpairs:
+        """Decompose a Gram, all of it or that of a sample of rows; warn if it is not PSD."""
         check_symmetry(*_asymmetry(gram), self.name)
         pairs = dense_eigenpairs(_doubly_centered(gram) if self.center else gram)
-        mass = np.abs(pairs.values).sum()
-        self._warn_of_negative(-pairs.values[pairs.values < 0].sum() / (mass or 1), len(gram))
+        values = pairs.values
+        removed = len(gram) * gram.mean(dtype=np.float64) if self.center else 0.0
+        negative = values < -_round_off(pairs, removed, dtype)
+        share = np.abs(values[negative]).sum() / max(np.abs(values).sum(), TINY)
+        if share > NEGATIVE_MASS_TOLERANCE:
+            warn_caller(
+                f"{self.name} is not positive semi-definite: {100 * share:.2g} % of the mass of "
+                f"its eigenvalues on {len(gram)} rows is negative. No component can represent "
+                "that part; it is left out."
+            )
         return pairs
-
-    def _check(self, sample: NDArray[Any]) -> None:
-        check_symmetry(*_asymmetry(sample), self.name)
-        self._warn_of_negative(negative_mass(sample.astype(np.float64)), len(sample))
 
     def _largest(
         self, multiply: Callable[[NDArray[Any]], NDArray[Any]], size: int, dtype: Any
@@ -134,40 +143,42 @@ class Decomposition:
         n_pairs = size if self.n_components is None else min(size, self.n_components)
         return largest_eigenpairs(multiply, size, n_pairs, dtype=dtype, rng=self.rng)
 
-    def _keep_positive(self, pairs: Eigenpairs, dtype: Any) -> Eigenpairs:
+    def _keep_positive(self, pairs: Eigenpairs, round_off: float) -> Eigenpairs:
         """Keep the components that are asked for and exist; fix their signs."""
         values, vectors = pairs
-        rank = int((values > RANK_TOLERANCE[np.dtype(dtype)] * max(values[0], 0)).sum())
+        rank = int((values > round_off).sum())
         if rank == 0:
             raise ValueError(
                 f"{self.name} has no component of positive eigenvalue on these rows: "
                 + ("all of them are the same to it" if self.center else "it is zero or negative")
             )
         if self.n_components is not None and rank < self.n_components:
-            warnings.warn(
+            warn_caller(
                 f"n_components={self.n_components}, but {self.name} has only {rank} positive "
-                f"eigenvalues on these rows: {rank} components are kept",
-                UserWarning,
-                stacklevel=6,
+                f"eigenvalues on these rows: {rank} components are kept"
             )
         m = min(rank, self.n_components or rank)
         values, vectors = values[:m].copy(), vectors[:, :m]
         largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(m)]
         return Eigenpairs(values, vectors * np.sign(largest))
 
-    def _offset(self, means: NDArray[Any], coefficients: NDArray[Any]) -> NDArray[Any]:
-        means = means if self.center else np.zeros_like(means)
-        return np.asarray(means.astype(coefficients.dtype) @ coefficients)
 
-    def _warn_of_negative(self, share: float, n_rows: int) -> None:
-        if share > NEGATIVE_MASS_TOLERANCE:
-            warnings.warn(
-                f"{self.name} is not positive semi-definite: {100 * share:.2g} % of the mass of "
-                f"its eigenvalues on {n_rows} rows is negative. No component can represent that "
-                "part; it is left out.",
-                UserWarning,
-                stacklevel=7,
-            )
+def _round_off(pairs: Eigenpairs, removed: float, dtype: Any) -> float:
+    """Return below what an eigenvalue is none, where centring took `removed` away."""
+    largest = max(np.abs(pairs.values[[0, -1]]).max(), abs(removed))
+    return float(RANK_TOLERANCE[np.dtype(dtype)] * largest)
+
+
+def _offset(means: NDArray[Any], coefficients: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(means.astype(coefficients.dtype) @ coefficients)
+
+
+def _matrix_of(
+    multiply: Callable[[NDArray[Any]], NDArray[Any]], size: int, dtype: Any
+) -> NDArray[Any]:
+    """Return the matrix whose products are known; in between they can be much longer than it."""
+    eye = np.eye(size, dtype=dtype)
+    return np.hstack([multiply(eye[:, i : i + N_COLUMNS]) for i in range(0, size, N_COLUMNS)])
 
 
 def _block(matrix: NDArray[Any] | Prior, rows: NDArray[np.intp]) -> NDArray[Any]:

@@ -23,10 +23,8 @@ from scipy import linalg
 
 __all__ = ["Eigenpairs", "dense_eigenpairs", "largest_eigenpairs"]
 
-#: Columns that are multiplied together.
-N_BLOCK = 32
-#: Columns that are added to see whether eigenvectors were overlooked; twice as many each time.
-N_CONFIRM = 8
+#: Columns that are multiplied together: at least this many, and this many more than pairs wanted.
+N_BLOCK, N_MORE = 32, 8
 #: Residuals relative to the largest eigenvalue at which a pair counts as found, by precision.
 TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-9}
 
@@ -65,36 +63,33 @@ def largest_eigenpairs(
     rng : Generator
         Source of the first block and of what is added to it.
     """
-    tolerance = TOLERANCE[np.dtype(dtype)]
-    basis = np.empty((size, min(size, 2 * n_pairs + 2 * N_BLOCK)), dtype=dtype)
+    tolerance, eps = TOLERANCE[np.dtype(dtype)], np.finfo(dtype).eps
+    # A block never sees more eigenvectors of one eigenvalue than it has columns; narrower than the
+    # number of pairs, it could take smaller eigenvalues for the largest ones.
+    width = min(size, max(N_BLOCK, n_pairs + N_MORE))
+    basis = np.empty((size, min(size, 3 * width)), dtype=dtype)
     projected = np.empty((0, 0))
-    block = _orthonormal(_by_chance(rng, size, min(size, N_BLOCK), dtype))[0]
-    n, n_new, confirming = 0, N_CONFIRM, False
+    block = _orthonormal(_by_chance(rng, size, width, dtype))[0]
+    n = 0
     while True:
         start, n = n, n + block.shape[1]
         basis = _with_room(basis, n)
         basis[:, start:n] = block
         known = basis[:, :n]
         product = multiply(block)
-        column = (known.T @ product).astype(np.float64)
-        projected = _bordered(projected, column)
+        projected = _bordered(projected, (known.T @ product).astype(np.float64))
         values, vectors = linalg.eigh(projected)
         values, vectors = values[::-1], vectors[:, ::-1]
         product -= known @ (known.T @ product)
         block, remainder = _orthonormal(product)
         residuals = np.linalg.norm(remainder @ vectors[start:n, :n_pairs], axis=0)
         scale = np.abs(values).max()
-        found = n >= n_pairs and residuals.max() <= tolerance * scale
-        if (found and confirming) or n == size:
+        # The smaller an eigenvalue is, the nearer its vector has to be, as far as round-off allows.
+        small = np.maximum(0.01 * np.abs(values[:n_pairs]), 1000 * eps * scale)
+        if (residuals <= np.minimum(small, tolerance * scale)).all() or n == size:
             return Eigenpairs(values[:n_pairs], known @ vectors[:, :n_pairs].astype(dtype))
         # Columns that are nothing but round-off make way for directions by chance.
-        block = block[:, np.abs(remainder.diagonal()) > 10 * np.finfo(dtype).eps * scale]
-        width = n - start
-        # A block never sees more eigenvectors of one eigenvalue than it has columns: with more of
-        # them, all pairs look found, but are not the largest. New directions show the others.
-        if found:
-            width, n_new = width + n_new, 2 * n_new
-        confirming = found
+        block = block[:, np.abs(remainder.diagonal()) > 10 * eps * scale]
         others = _by_chance(rng, size, width - block.shape[1], dtype)
         block = np.hstack([block, others])[:, : size - n]
         # Twice is enough: what round-off left of the basis after the first time goes.

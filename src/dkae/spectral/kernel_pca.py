@@ -17,19 +17,31 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dkae.checks import check_boolean, check_choice, check_integer
 from dkae.kernels import FeatureKernel, Kernel, Precomputed, make_kernel
 from dkae.spectral.decomposition import SOLVERS, Components, Decomposition
+from dkae.spectral.fitting import unchanged_on_failure
 from dkae.spectral.operators import times
 
 __all__ = ["KernelPCA"]
 
 #: Rows that are transformed together.
 N_CHUNK_ROWS = 1024
+
+
+def _has_preimage(model: KernelPCA) -> bool:
+    if model.preimage is None:
+        raise AttributeError(
+            "there is no way back from scores to rows: set preimage=PreImage() (from "
+            "dkae.spectral) and call fit again"
+        )
+    return True
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -62,13 +74,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     ----------
     eigenvalues_ : array of shape (n_components_,)
         Eigenvalues of the (centred) Gram matrix, in descending order. Those below 1e-12 of the
-        largest (2e-7 if the Gram is float32), and negative ones, are left out.
+        largest before centring (2e-7 if the Gram is float32), and negative ones, are left out.
     n_components_ : int
         Number of them.
     coefficients_, offset_ : arrays of shape (n_samples or n_features of Φ, m) and (m,)
         The scores are K(X, X_train) or Φ(X), times the coefficients, less the offset.
-    kernel_ : Kernel
-        The fitted kernel.
+    kernel_ : Kernel or None
+        The fitted kernel, unless ``gram`` was given.
     X_fit_ : array or None
         The training rows, unless the kernel has explicit features or ``gram`` was given.
     preimage_ : PreImage or None
@@ -118,26 +130,29 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return self
 
     def fit_transform(self, X: Any, y: object = None, *, gram: Any = None) -> NDArray[Any]:
-        """Find the components, and return the scores of the training rows."""
+        """Find the components, and return the scores of the training rows, in the type of `X`."""
+        with unchanged_on_failure(self):
+            return self._fit_transform(X, y, gram)
+
+    def _fit_transform(self, X: Any, y: object, gram: Any) -> NDArray[Any]:
         self._check_params()
         X = validate_data(
             self, X, dtype=[np.float64, np.float32], ensure_min_samples=2 if self.center else 1
         )
         kernel = self._make_kernel(gram).fit(X, y)
         components = self._decompose(kernel, X, gram)
-        # Everything that can fail comes before the first attribute that a former fit has set.
-        preimage = None if self.preimage is None else clone(self.preimage)
-        self.preimage_ = preimage and preimage.fit(components.scores, X)
-        self.kernel_ = kernel
+        scores = components.scores.astype(X.dtype, copy=False)
+        self.preimage_ = None if self.preimage is None else clone(self.preimage).fit(scores, X)
+        self.kernel_ = kernel if gram is None else None
         self.eigenvalues_ = components.eigenvalues
         self.n_components_ = len(components.eigenvalues)
         self.coefficients_, self.offset_ = components.coefficients, components.offset
         needs_rows = gram is None and not isinstance(kernel, FeatureKernel)
         self.X_fit_ = X if needs_rows else None
-        return components.scores
+        return scores
 
     def transform(self, X: Any, *, gram: Any = None) -> NDArray[Any]:
-        """Return the scores of any rows.
+        """Return the scores of any rows, in the type of `X`.
 
         Parameters
         ----------
@@ -149,25 +164,25 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         if gram is not None:
-            return self._score(_check_cross_gram(gram, len(X), len(self.coefficients_)))
+            return self._score(self._check_cross_gram(gram, len(X)), X.dtype)
         chunks = [X[i : i + N_CHUNK_ROWS] for i in range(0, len(X), N_CHUNK_ROWS)]
-        return np.concatenate([self._score(self._against_training(chunk)) for chunk in chunks])
+        scores = [self._score(self._against_training(chunk), X.dtype) for chunk in chunks]
+        return np.concatenate(scores)
 
+    @available_if(_has_preimage)  # type: ignore[untyped-decorator]
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Return the pre-images of scores, as `preimage` has learnt them."""
         check_is_fitted(self)
         if self.preimage_ is None:
-            raise ValueError(
-                "there is no way back from scores to rows: set preimage=PreImage() (from "
-                "dkae.spectral) and call fit again"
-            )
+            raise ValueError("preimage was set after fit: call fit again")
         width = np.shape(X)[1] if np.ndim(X) == 2 else None
         if width != self.n_components_:
             raise ValueError(
                 f"X has shape {np.shape(X)}: pass scores of shape (n_samples, "
                 f"{self.n_components_}), as transform gives them"
             )
-        rows: NDArray[Any] = self.preimage_.predict(X)
+        # Scores may come as a data frame, if set_output asked for one.
+        rows: NDArray[Any] = self.preimage_.predict(np.asarray(X))
         return rows
 
     def reconstruct_gram(
@@ -175,12 +190,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     ) -> NDArray[Any]:
         """Return K_m = Z_m Z_mᵀ between the rows of `X` and of `Y` (or of `X` itself).
 
-        With ``center=True`` it approximates the centred Gram matrix.
+        With ``center=True`` it approximates the centred Gram matrix. m is `n_components`, or all
+        of them.
         """
-        m = self.n_components if n_components is None else n_components
+        m = n_components
         m = None if m is None else check_integer("n_components", m, at_least=1)
-        scores = self.transform(X)[:, :m]
-        other = scores if Y is None else self.transform(Y)[:, :m]
+        scores = np.asarray(self.transform(X))[:, :m]
+        other = scores if Y is None else np.asarray(self.transform(Y))[:, :m]
         return np.asarray(scores @ other.T)
 
     # --- the parts of fit --------------------------------------------------------------------
@@ -209,8 +225,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             str(kernel), self.n_components, self.center, self.solver, np.random.default_rng(seed)
         )
         if isinstance(kernel, FeatureKernel):
-            return decomposition.of_features(kernel.feature_matrix(X))
+            return decomposition.of_features(_finite(kernel.feature_matrix(X), str(kernel)))
         if gram is not None:
+            kernel.on(X)  # refuses a matrix of other rows
             matrix = gram if isinstance(gram, np.ndarray) else np.asarray(gram)
         elif decomposition.is_dense(len(X)):
             matrix = _finite(kernel.values(X), str(kernel))
@@ -223,8 +240,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _against_training(self, X: NDArray[Any]) -> Any:
         if isinstance(self.kernel_, FeatureKernel):
-            return self.kernel_.feature_matrix(X)
-        if self.X_fit_ is None:
+            return _finite(self.kernel_.feature_matrix(X), str(self.kernel_))
+        if self.kernel_ is None:
             raise ValueError(
                 "the components come from a Gram matrix: pass gram=, κ between these rows and the "
                 f"{len(self.coefficients_)} training rows, or fit with kernel=Precomputed(gram, "
@@ -232,8 +249,27 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             )
         return _finite(self.kernel_.values(X, self.X_fit_), str(self.kernel_))
 
-    def _score(self, against_training: Any) -> NDArray[Any]:
-        return np.asarray(times(against_training, self.coefficients_) - self.offset_)
+    def _check_cross_gram(self, gram: Any, n_rows: int) -> Any:
+        if isinstance(self.kernel_, FeatureKernel):
+            raise ValueError(
+                f"the components come from the features of {self.kernel_}, not from a Gram "
+                "matrix: call transform without gram="
+            )
+        gram = np.asarray(gram)
+        expected = (n_rows, len(self.coefficients_))
+        if gram.shape != expected:
+            raise ValueError(
+                f"gram has shape {gram.shape}, expected {expected}: κ between the rows of X and "
+                "the training rows"
+            )
+        return _finite(gram, "gram")
+
+    def _score(self, against_training: Any, dtype: Any) -> NDArray[Any]:
+        scores = times(against_training, self.coefficients_) - self.offset_
+        return np.asarray(scores, dtype=dtype)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coefficients_")
 
     @property
     def _n_features_out(self) -> int:
@@ -245,17 +281,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return tags
 
 
-def _finite(gram: NDArray[Any], name: str) -> NDArray[Any]:
-    if not np.isfinite(gram).all():
+def _finite(values: Any, name: str) -> Any:
+    """Refuse a Gram matrix, or features, with entries that are not finite."""
+    if not np.isfinite(values.data if sparse.issparse(values) else values).all():
         raise ValueError(f"{name} has NaN or infinite values: check the kernel and its parameters")
-    return gram
-
-
-def _check_cross_gram(gram: Any, n_rows: int, n_training: int) -> NDArray[Any]:
-    gram = np.asarray(gram)
-    if gram.shape != (n_rows, n_training):
-        raise ValueError(
-            f"gram has shape {gram.shape}, expected ({n_rows}, {n_training}): κ between the rows "
-            "of X and the training rows"
-        )
-    return _finite(gram, "gram")
+    return values

@@ -64,9 +64,13 @@ class GramOperator:
 
     def product(self, vectors: NDArray[Any]) -> NDArray[Any]:
         """Return K V, not centred."""
-        if isinstance(self.matrix, np.ndarray):
+        if not isinstance(self.matrix, np.ndarray):
+            return tiled_product(self.matrix, vectors)
+        if self.matrix.dtype == vectors.dtype:
             return np.asarray(self.matrix @ vectors)
-        return tiled_product(self.matrix, vectors)
+        # Of another type, the product would begin with a copy of the whole matrix.
+        chunks = range(0, len(self.matrix), N_TILE_ROWS)
+        return np.concatenate([self.matrix[i : i + N_TILE_ROWS] @ vectors for i in chunks])
 
     def _centered(self, vectors: NDArray[Any]) -> NDArray[Any]:
         return vectors - vectors.mean(axis=0) if self.center else vectors
@@ -87,15 +91,21 @@ def tiled_product(prior: Prior, vectors: NDArray[Any]) -> NDArray[Any]:
 
 
 def times(matrix: Any, vectors: NDArray[Any]) -> NDArray[Any]:
-    """Return the product of a dense or sparse matrix with a dense one."""
+    """Return the product of a matrix, dense or sparse by rows, with a dense one."""
     if not sparse.issparse(matrix) or matrix.dtype != np.float32:
         return np.asarray(matrix @ vectors)
     # Each row of the result is a sum of a few rows of the dense matrix: a bag of embeddings, which
     # torch computes on all cores, four times as fast as SciPy's product in float32.
-    bounds, indices, weights = (
-        torch.from_numpy(t) for t in (matrix.indptr, matrix.indices, matrix.data)
+    bounds, indices, weights, table = (
+        # torch warns of arrays that it must not write to, such as joblib hands to its workers.
+        torch.from_numpy(np.require(t, requirements=["C_CONTIGUOUS", "WRITEABLE"]))
+        for t in (
+            matrix.indptr,
+            matrix.indices,
+            matrix.data,
+            vectors.astype(np.float32, copy=False),
+        )
     )
-    table = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
     bags = F.embedding_bag(
         indices, table, bounds, mode="sum", per_sample_weights=weights, include_last_offset=True
     )

@@ -8,7 +8,6 @@ kernel :math:`l` of its own,
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -19,13 +18,14 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dkae.checks import check_choice, check_integer, check_number
 from dkae.kernels.bandwidth import choose_gamma
 from dkae.kernels.pairwise import pairwise_names
+from dkae.spectral.fitting import unchanged_on_failure, warn_caller
 
 __all__ = ["PreImage"]
 
@@ -98,6 +98,10 @@ class PreImage(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the way from the scores `X` to the rows `y`."""
+        with unchanged_on_failure(self):
+            return self._fit(X, y)
+
+    def _fit(self, X: Any, y: Any) -> Self:
         self._check_params()
         X, y = validate_data(
             self,
@@ -112,15 +116,17 @@ class PreImage(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore
         # A few numbers a row: in float32 the equations with a small α would be ill-conditioned.
         X = X.astype(np.float64)
         self.gamma_ = choose_gamma(self.gamma, self.kernel, X)
-        self.mean_ = y.mean(axis=0)
-        model, X, y = self._within_reach(X, y - self.mean_, seed)
+        mean = y.mean(axis=0, dtype=np.float64)
+        self.mean_ = mean.astype(y.dtype if y.dtype == np.float32 else np.float64)
+        features, model, X, y = self._within_reach(X, y - self.mean_, seed)
         if self.alpha == "grid":
-            model = self._search(model, seed).fit(X, y)
-            self.alpha_ = float(model.best_params_[_alpha_of(model.estimator)])
-            self.regression_ = model.best_estimator_
+            search = self._search(model, seed).fit(X, y)
+            self.alpha_ = float(search.best_params_["alpha"])
+            model = search.best_estimator_
         else:
             self.alpha_ = float(self.alpha)
-            self.regression_ = model.set_params(**{_alpha_of(model): self.alpha_}).fit(X, y)
+            model.set_params(alpha=self.alpha_).fit(X, y)
+        self.regression_ = model if features is None else make_pipeline(features, model)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -129,6 +135,9 @@ class PreImage(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         rows = self.regression_.predict(X.astype(np.float64)) + self.mean_
         return np.asarray(rows, dtype=self.mean_.dtype)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "regression_")
 
     def _check_params(self) -> None:
         check_choice("kernel", self.kernel, pairwise_names())
@@ -145,13 +154,16 @@ class PreImage(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore
         check_number(
             "validation_fraction", self.validation_fraction, 0, 1, open_low=True, open_high=True
         )
-        check_integer("max_samples", self.max_samples, at_least=1)
+        check_integer("max_samples", self.max_samples, at_least=2)
         check_choice("approximation", self.approximation, ["nystroem", "subsample"])
 
     def _within_reach(
         self, X: NDArray[Any], y: NDArray[Any], seed: int
-    ) -> tuple[Any, NDArray[Any], NDArray[Any]]:
-        """Return a regression that can be paid for, and the rows that it is fitted on."""
+    ) -> tuple[Nystroem | None, Any, NDArray[Any], NDArray[Any]]:
+        """Return a regression that can be paid for, and what it is fitted on.
+
+        If that is features, they come first: computed once, not for each α.
+        """
         n, m = len(X), self.max_samples
         params = {
             "kernel": self.kernel,
@@ -160,28 +172,21 @@ class PreImage(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore
             "coef0": self.coef0,
         }
         if n <= m:
-            return KernelRidge(**params), X, y
+            return None, KernelRidge(**params), X, y
         nystroem = self.approximation == "nystroem"
         how = f"by the Nyström features of {m} rows" if nystroem else f"on {m} rows alone"
-        warnings.warn(
+        warn_caller(
             f"{n} rows are more than max_samples={m}: the pre-image is learnt {how} "
             f"(approximation={self.approximation!r}). Raise max_samples for the exact one, at the "
-            "cost of n³ operations and n² numbers.",
-            UserWarning,
-            stacklevel=3,
+            "cost of n³ operations and n² numbers."
         )
         if nystroem:
-            features = Nystroem(n_components=m, random_state=seed, **params)
-            steps = [("features", features), ("ridge", Ridge(fit_intercept=False))]
-            return Pipeline(steps), X, y
+            features = Nystroem(n_components=m, random_state=seed, **params).fit(X)
+            return features, Ridge(fit_intercept=False), features.transform(X), y
         rows = np.random.default_rng(seed).choice(n, m, replace=False)
-        return KernelRidge(**params), X[rows], y[rows]
+        return None, KernelRidge(**params), X[rows], y[rows]
 
     def _search(self, model: Any, seed: int) -> GridSearchCV:
         split = ShuffleSplit(1, test_size=self.validation_fraction, random_state=seed)
-        grid = {_alpha_of(model): list(self.alphas)}
+        grid = {"alpha": list(self.alphas)}
         return GridSearchCV(model, grid, cv=split, scoring="neg_mean_squared_error")
-
-
-def _alpha_of(model: Any) -> str:
-    return "ridge__alpha" if isinstance(model, Pipeline) else "alpha"

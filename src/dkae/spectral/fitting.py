@@ -1,0 +1,35 @@
+"""What fits have in common: a failure leaves the former fit, a warning points at the caller."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+__all__ = ["unchanged_on_failure", "warn_caller"]
+
+#: Modules whose lines say nothing to a user: ours, and the wrapper around ``fit_transform``.
+INSIDE = ("dkae.", "sklearn.utils._set_output")
+
+
+@contextmanager
+def unchanged_on_failure(estimator: object) -> Iterator[None]:
+    """Give the estimator back the attributes that it had if what is done here fails."""
+    before = estimator.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
+def warn_caller(message: str) -> None:
+    """Warn at the line that called the package, however deep inside of it we are."""
+    frame: FrameType | None = sys._getframe()
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(INSIDE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)
