@@ -49,7 +49,7 @@ def curve(mnist: Any) -> dict[str, Any]:
         parts = {"train": (scores, train[:3000]), "test": (model.transform(test), test)}
         for part, (codes, rows) in parts.items():
             losses = metrics.alignment_loss_curve(codes, model.kernel_.on(rows))
-            results[f"reg {reg:g}, {part}"] = {m: round(losses[m - 1], 4) for m in SIZES}
+            results[f"reg {reg:g}, {part}"] = {m: round(float(losses[m - 1]), 4) for m in SIZES}
             print(f"L_c over m, reg {reg:g}, {part}: {results[f'reg {reg:g}, {part}']}")
     return results
 
@@ -114,8 +114,9 @@ def codes(mnist: Any) -> dict[str, Any]:
     }
     results = {}
     for name, model in maps.items():
-        a, b = (train, test) if model is None else (model.fit_transform(train), None)
-        b = test if model is None else model.transform(test)
+        a, b = (train, test)
+        if model is not None:
+            a, b = model.fit(train).transform(train), model.transform(test)
         results[name] = _evaluate(a, mnist.target[mnist.train], b, mnist.target[mnist.test])
         print(f"{name:<20} {results[name]}", flush=True)
     return results

@@ -123,6 +123,7 @@ class Decomposition:
 
     def _whole(self, gram: NDArray[Any], dtype: Any) -> Eigenpairs:
         """Decompose a Gram, all of it or that of a sample of rows; warn if it is not PSD."""
+        gram = gram.astype(dtype, copy=False)  # whole numbers and booleans have no differences
         check_symmetry(*_asymmetry(gram), self.name)
         pairs = dense_eigenpairs(_doubly_centered(gram) if self.center else gram)
         values = pairs.values
@@ -131,7 +132,7 @@ class Decomposition:
         share = np.abs(values[negative]).sum() / max(np.abs(values).sum(), TINY)
         if share > NEGATIVE_MASS_TOLERANCE:
             warn_caller(
-                f"{self.name} is not positive semi-definite: {100 * share:.2g} % of the mass of "
+                f"{self.name} is not positive semi-definite: {100 * share:.3g} % of the mass of "
                 f"its eigenvalues on {len(gram)} rows is negative. No component can represent "
                 "that part; it is left out."
             )
@@ -148,9 +149,10 @@ class Decomposition:
         values, vectors = pairs
         rank = int((values > round_off).sum())
         if rank == 0:
+            zero = "all of them are the same to it" if self.center else "it is zero"
             raise ValueError(
-                f"{self.name} has no component of positive eigenvalue on these rows: "
-                + ("all of them are the same to it" if self.center else "it is zero or negative")
+                f"{self.name} has no component of positive eigenvalue on these rows: {zero}, or "
+                "negative"
             )
         if self.n_components is not None and rank < self.n_components:
             warn_caller(

@@ -18,13 +18,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import linalg
+from torch import Tensor
 
 __all__ = ["Eigenpairs", "dense_eigenpairs", "largest_eigenpairs"]
 
-#: Columns that are multiplied together: at least this many, and this many more than pairs wanted.
-N_BLOCK, N_MORE = 32, 8
+#: Columns that are multiplied together. The fewer they are, the fewer products it takes in all.
+N_BLOCK = 32
 #: Residuals relative to the largest eigenvalue at which a pair counts as found, by precision.
 TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-9}
 
@@ -63,66 +65,91 @@ def largest_eigenpairs(
     rng : Generator
         Source of the first block and of what is added to it.
     """
-    tolerance, eps = TOLERANCE[np.dtype(dtype)], np.finfo(dtype).eps
-    # A block never sees more eigenvectors of one eigenvalue than it has columns; narrower than the
-    # number of pairs, it could take smaller eigenvalues for the largest ones.
-    width = min(size, max(N_BLOCK, n_pairs + N_MORE))
-    basis = np.empty((size, min(size, 3 * width)), dtype=dtype)
-    projected = np.empty((0, 0))
-    block = _orthonormal(_by_chance(rng, size, width, dtype))[0]
-    n = 0
+    width = min(size, N_BLOCK)
+    while True:
+        pairs = _lanczos(multiply, size, n_pairs, width, np.dtype(dtype), rng)
+        # A block sees at most as many eigenvectors of one eigenvalue as it has columns. If it saw
+        # that many there may be more, and what was found instead of them is too small.
+        first, last = pairs.values[: n_pairs - width + 1], pairs.values[width - 1 :]
+        near = TOLERANCE[np.dtype(dtype)] * np.abs(pairs.values).max()
+        if width >= min(size, n_pairs) or (first - last > near).all():
+            return pairs
+        width = min(size, 2 * width)
+
+
+def _lanczos(
+    multiply: Callable[[NDArray[Any]], NDArray[Any]],
+    size: int,
+    n_pairs: int,
+    width: int,
+    dtype: np.dtype[Any],
+    rng: np.random.Generator,
+) -> Eigenpairs:
+    """Return the largest pairs that a block of the given width finds.
+
+    All of it is torch's: with NumPy's products in between, the threads of two libraries wait for
+    each other.
+    """
+    basis = _empty(size, min(size, 2 * n_pairs + 4 * width), dtype)
+    projected = torch.empty(0, 0, dtype=torch.float64)
+    block = torch.linalg.qr(_by_chance(rng, size, width, dtype)).Q
+    n, eps = 0, float(np.finfo(dtype).eps)
     while True:
         start, n = n, n + block.shape[1]
         basis = _with_room(basis, n)
         basis[:, start:n] = block
         known = basis[:, :n]
-        product = multiply(block)
-        projected = _bordered(projected, (known.T @ product).astype(np.float64))
-        values, vectors = linalg.eigh(projected)
-        values, vectors = values[::-1], vectors[:, ::-1]
-        product -= known @ (known.T @ product)
-        block, remainder = _orthonormal(product)
-        residuals = np.linalg.norm(remainder @ vectors[start:n, :n_pairs], axis=0)
-        scale = np.abs(values).max()
-        # The smaller an eigenvalue is, the nearer its vector has to be, as far as round-off allows.
-        small = np.maximum(0.01 * np.abs(values[:n_pairs]), 1000 * eps * scale)
-        if (residuals <= np.minimum(small, tolerance * scale)).all() or n == size:
-            return Eigenpairs(values[:n_pairs], known @ vectors[:, :n_pairs].astype(dtype))
+        product = torch.from_numpy(multiply(basis[:, start:n].numpy()))
+        projected = _bordered(projected, (known.T @ product).double())
+        if not projected.isfinite().all():
+            raise ValueError("products with the Gram matrix are not finite: check the kernel")
+        block, remainder = torch.linalg.qr(product - known @ (known.T @ product))
+        if n >= n_pairs:
+            values, vectors = (t.flip(-1) for t in torch.linalg.eigh(projected))
+            last = remainder.double() @ vectors[start:n, :n_pairs]
+            if n == size or _are_found(last.norm(dim=0).numpy(), values.numpy(), dtype):
+                found = known @ vectors[:, :n_pairs].to(known.dtype)
+                return Eigenpairs(values[:n_pairs].numpy(), found.numpy())
         # Columns that are nothing but round-off make way for directions by chance.
-        block = block[:, np.abs(remainder.diagonal()) > 10 * eps * scale]
-        others = _by_chance(rng, size, width - block.shape[1], dtype)
-        block = np.hstack([block, others])[:, : size - n]
+        real = remainder.diagonal().abs() > 10 * eps * projected.abs().max()
+        others = _by_chance(rng, size, width - int(real.sum()), dtype)
+        block = torch.hstack([block[:, real], others])[:, : size - n]
         # Twice is enough: what round-off left of the basis after the first time goes.
         for _ in range(2):
-            block = _orthonormal(block - known @ (known.T @ block))[0]
+            block = torch.linalg.qr(block - known @ (known.T @ block)).Q
 
 
-def _by_chance(rng: np.random.Generator, size: int, width: int, dtype: Any) -> NDArray[Any]:
-    return rng.standard_normal((size, width)).astype(dtype)
+def _are_found(
+    residuals: NDArray[np.float64], values: NDArray[np.float64], dtype: np.dtype[Any]
+) -> bool:
+    largest = np.abs(values).max()
+    # The smaller an eigenvalue is, the nearer its vector has to be, as far as round-off allows.
+    small = np.maximum(
+        0.01 * np.abs(values[: len(residuals)]), 1000 * np.finfo(dtype).eps * largest
+    )
+    return bool((residuals <= np.minimum(small, TOLERANCE[dtype] * largest)).all())
 
 
-def _orthonormal(columns: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    q, r = linalg.qr(columns, mode="economic", check_finite=False)
-    return q, r.astype(np.float64)
+def _empty(rows: int, columns: int, dtype: np.dtype[Any]) -> Tensor:
+    return torch.from_numpy(np.empty((rows, columns), dtype=dtype))
 
 
-def _bordered(matrix: NDArray[np.float64], column: NDArray[np.float64]) -> NDArray[np.float64]:
+def _by_chance(rng: np.random.Generator, size: int, width: int, dtype: np.dtype[Any]) -> Tensor:
+    return torch.from_numpy(rng.standard_normal((size, width)).astype(dtype))
+
+
+def _bordered(matrix: Tensor, column: Tensor) -> Tensor:
     """Return the symmetric matrix with a block column, and its transpose as a block row."""
-    n, width = column.shape
-    result = np.empty((n, n))
-    result[: n - width, : n - width] = matrix
-    result[:, n - width :] = column
-    result[n - width :, : n - width] = column[: n - width].T
-    corner = column[n - width :]
-    result[n - width :, n - width :] = (corner + corner.T) / 2
-    return result
+    inner, corner = column.split([len(matrix), column.shape[1]])  # type: ignore[no-untyped-call]
+    left = torch.vstack([matrix, inner.T])
+    return torch.hstack([left, torch.vstack([inner, (corner + corner.T) / 2])])
 
 
-def _with_room(basis: NDArray[Any], n: int) -> NDArray[Any]:
+def _with_room(basis: Tensor, n: int) -> Tensor:
     """Return the basis with room for n columns."""
     size, room = basis.shape
     if n <= room:
         return basis
-    larger = np.empty((size, min(size, max(n, 3 * room // 2))), dtype=basis.dtype)
+    larger = basis.new_empty(size, min(size, max(n, 3 * room // 2)))
     larger[:, :room] = basis
     return larger

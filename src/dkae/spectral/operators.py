@@ -31,8 +31,8 @@ class FeatureOperator:
         self.features = features
         # Sparse matrices multiply along their rows; the transpose needs rows of its own.
         self.transposed = features.T.tocsr() if sparse.issparse(features) else features.T
-        mean = np.asarray(features.mean(axis=0, dtype=np.float64)).ravel() if center else 0.0
-        self.mean: NDArray[Any] = np.broadcast_to(mean, features.shape[1]).astype(features.dtype)
+        mean = _mean(features) if center else np.zeros(features.shape[1])
+        self.mean: NDArray[Any] = mean.astype(features.dtype)
 
     def project(self, vectors: NDArray[Any]) -> NDArray[Any]:
         """Return Φ V."""
@@ -49,6 +49,20 @@ class FeatureOperator:
     def covariance(self, vectors: NDArray[Any]) -> NDArray[Any]:
         """Return Φᵀ Φ V: the Gram matrix of the columns, with the same eigenvalues."""
         return self.back(self.project(vectors))
+
+
+def _mean(features: Any) -> NDArray[np.float64]:
+    """Return the mean of the rows, summed in float64."""
+    if not sparse.issparse(features):
+        return np.asarray(features.mean(axis=0, dtype=np.float64))
+    # SciPy's own mean sums in the type of the entries, whatever type is asked for.
+    n, d = features.shape
+    total: NDArray[np.float64] = np.zeros(d)
+    for i in range(0, n, N_TILE_ROWS):
+        part = slice(features.indptr[i], features.indptr[min(i + N_TILE_ROWS, n)])
+        total += np.bincount(features.indices[part], features.data[part], minlength=d)
+    total /= n
+    return total
 
 
 class GramOperator:
