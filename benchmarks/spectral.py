@@ -62,7 +62,8 @@ def ours(train: sparse.csr_array, new: sparse.csr_array) -> dict[str, float]:
 
     def features(ids: np.ndarray) -> sparse.csr_array:
         table, row = ids.astype(int).T
-        return tables[table[0]][row]
+        given = tables[table[0]]
+        return given if len(row) == given.shape[0] else given[row]
 
     kernel = TransformerKernel(FunctionTransformer(features))
     old_ids, new_ids = (
