@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import FunctionTransformer
 
-from dkae.kernels import FunctionKernel, Precomputed, ProbabilisticClusterKernel, TransformerKernel
+from dkae.kernels import FunctionKernel, Precomputed, TransformerKernel
 from dkae.spectral import KernelPCA, PreImage
 
 RNG = np.random.default_rng(0)
@@ -296,8 +296,3 @@ class TestWhereWarningsPoint:
         with pytest.warns(UserWarning, match=message) as caught:
             getattr(model, method)(X, gram=gram)
         assert {(w.filename, w.lineno) for w in caught} == {(__file__, line + 2)}
-
-    def test_kernels_warn_too(self):
-        kernel = ProbabilisticClusterKernel(70, 1, reg_covar=0.1, random_state=0)
-        with pytest.warns(UserWarning, match="max_components=70, but the mixtures"):
-            KernelPCA(2, kernel=kernel).fit(X)
