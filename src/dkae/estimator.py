@@ -18,6 +18,7 @@ from torch import Tensor
 from dkae.autoencoder import ACTIVATIONS, Autoencoder, build_autoencoder
 from dkae.checks import check_boolean, check_choice, check_integer
 from dkae.comparison import compare_grams
+from dkae.fitting import unchanged_on_failure
 from dkae.kernels import Kernel, Precomputed, check_block, make_kernel
 from dkae.kernels.base import FixedPrior, Floats, sample_rows
 from dkae.training import FINE_TUNING, Settings, make_progress, run_training
@@ -226,14 +227,8 @@ class DeepKernelizedAutoencoder(
             Gram matrix of the rows of X, used instead of `kernel`. Of a NumPy memmap only the
             blocks of the batches are read, and one of 512 rows to check it.
         """
-        before = self.__dict__.copy()
-        try:
+        with unchanged_on_failure(self):
             return self._fit(X, y, gram)
-        except BaseException:
-            # A model that was fitted before stays as it was.
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, X: Any, y: object, gram: Any) -> Self:
         settings = Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
