@@ -131,6 +131,13 @@ class TestUncentred:
         K = rbf_kernel(X[:3], X[5:9], gamma=2.0)
         np.testing.assert_allclose(model.reconstruct_gram(X[:3], X[5:9]), K, atol=1e-6)
 
+    def test_gram_matrix_of_a_gram_matrix(self):
+        P = rbf_kernel(X, gamma=0.3)
+        model = KernelPCA(center=False).fit(X, gram=P)
+        np.testing.assert_allclose(model.reconstruct_gram(X, gram=P), P, atol=1e-6)
+        with pytest.raises(ValueError, match="leave out Y"):
+            model.reconstruct_gram(X, X, gram=P)
+
     def test_centred_components_give_the_centred_matrix_back(self):
         model = KernelPCA(gamma=2.0).fit(X)
         np.testing.assert_allclose(model.reconstruct_gram(X), centered(self.P), atol=1e-6)

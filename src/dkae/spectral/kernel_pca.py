@@ -186,16 +186,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return rows
 
     def reconstruct_gram(
-        self, X: Any, Y: Any = None, *, n_components: int | None = None
+        self, X: Any, Y: Any = None, *, gram: Any = None, n_components: int | None = None
     ) -> NDArray[Any]:
         """Return K_m = Z_m Z_mᵀ between the rows of `X` and of `Y` (or of `X` itself).
 
         With ``center=True`` it approximates the centred Gram matrix. m is `n_components`, or all
-        of them.
+        of them. After ``fit(X, gram=P)`` pass `gram` as to `transform`, and no `Y`.
         """
+        if gram is not None and Y is not None:
+            raise ValueError("gram belongs to the rows of X alone: leave out Y")
         m = n_components
         m = None if m is None else check_integer("n_components", m, at_least=1)
-        scores = np.asarray(self.transform(X))[:, :m]
+        scores = np.asarray(self.transform(X, gram=gram))[:, :m]
         other = scores if Y is None else np.asarray(self.transform(Y))[:, :m]
         return np.asarray(scores @ other.T)
 
