@@ -13,6 +13,7 @@ Kernels are unknown here.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, cast
@@ -23,7 +24,7 @@ from torch.nn import functional as F
 
 from dkae.checks import check_choice
 
-__all__ = ["ACTIVATIONS", "Autoencoder", "Layer", "build_autoencoder"]
+__all__ = ["ACTIVATIONS", "Autoencoder", "Layer", "build_autoencoder", "choose_output_activation"]
 
 #: Activations by name; the first four are spelled as in scikit-learn's MLPRegressor.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -150,6 +151,23 @@ def build_autoencoder(
         Layer(n_in, n_out, activation=a, output_activation=b, tied=tied, generator=generator)
         for (n_in, n_out), a, b in zip(pairwise(sizes), up, down, strict=False)
     )
+
+
+def choose_output_activation(name: str, low: float, high: float) -> str:
+    """Return the activation that gives back data from `low` to `high`, where `name` is "auto"."""
+    check_choice("output_activation", name, ["auto", *ACTIVATIONS])
+    in_unit_interval = low >= 0 and high <= 1
+    if name == "auto":
+        return "sigmoid" if in_unit_interval else "identity"
+    if name in ("sigmoid", "logistic") and not in_unit_interval:
+        warnings.warn(
+            f"output_activation={name!r} gives values in (0, 1) only, but X ranges over "
+            f"[{low:.4g}, {high:.4g}] and cannot be given back: scale X to [0, 1] or use "
+            "output_activation='auto'",
+            UserWarning,
+            stacklevel=5,  # the line that called `fit`
+        )
+    return name
 
 
 def _glorot(n_out: int, n_in: int, generator: torch.Generator | None) -> Tensor:

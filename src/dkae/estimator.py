@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import warnings
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
@@ -15,13 +14,13 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from dkae.autoencoder import ACTIVATIONS, Autoencoder, build_autoencoder
+from dkae.autoencoder import ACTIVATIONS, Autoencoder, build_autoencoder, choose_output_activation
 from dkae.checks import check_boolean, check_choice, check_integer
 from dkae.comparison import compare_grams
 from dkae.fitting import unchanged_on_failure
 from dkae.kernels import Kernel, Precomputed, check_block, make_kernel
 from dkae.kernels.base import FixedPrior, Floats, sample_rows
-from dkae.training import FINE_TUNING, Settings, make_progress, run_training
+from dkae.training import FINE_TUNING, Progress, Settings, check_path, run_training, start_from
 
 __all__ = ["DeepKernelizedAutoencoder"]
 
@@ -78,7 +77,7 @@ class DeepKernelizedAutoencoder(
     batch_size : int, default=200
         k, at most the number of rows.
     max_iter : int, default=20
-        Epochs of training end to end.
+        Epochs of training end to end; 0 leaves it at pretraining.
     epoch : {"samples", "pairs"} or int, default=100
         Batches of an epoch: n/k, the paper's (n/k)², or a fixed number.
     pretrain_max_iter : int, default=0
@@ -111,8 +110,9 @@ class DeepKernelizedAutoencoder(
     random_state : int, RandomState or None, default=None
         Seed of weights, batches and noise. With a fixed one, results are bit-identical on one
         machine with the same number of threads.
-    verbose : int, default=0
-        0 is silent, 1 shows a progress bar.
+    verbose : int or Progress, default=0
+        0 is silent, 1 shows a progress bar; an object with the methods of
+        `dkae.training.progress.Progress` is told of every step.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class DeepKernelizedAutoencoder(
         device: str = "auto",
         precision: str = "float32",
         random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
+        verbose: int | Progress = 0,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -214,7 +214,15 @@ class DeepKernelizedAutoencoder(
 
     # --- the map and its inverse -------------------------------------------------------------
 
-    def fit(self, X: Any, y: object = None, *, gram: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: object = None,
+        *,
+        gram: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        pretrained: Autoencoder | None = None,
+    ) -> Self:
         """Learn the feature map and its inverse.
 
         Parameters
@@ -226,15 +234,24 @@ class DeepKernelizedAutoencoder(
         gram : array of shape (n_samples, n_samples), optional
             Gram matrix of the rows of X, used instead of `kernel`. Of a NumPy memmap only the
             blocks of the batches are read, and one of 512 rows to check it.
+        checkpoint : path, optional
+            File that keeps the state of the training, written about once a minute. Where it exists,
+            training goes on from it, to the very result of an unbroken fit; Ctrl-C is then an error
+            and not the end of training. A complete fit removes the file.
+        pretrained : Autoencoder, optional
+            Lowest layers of the network, such as ``Autoencoder(model.network_.layers[:-1])``. Their
+            weights are copied, and pretraining leaves these layers out.
         """
         with unchanged_on_failure(self):
-            return self._fit(X, y, gram)
+            return self._fit(X, y, gram, checkpoint, pretrained)
 
-    def _fit(self, X: Any, y: object, gram: Any) -> Self:
-        settings = Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
+    def _fit(self, X: Any, y: object, gram: Any, checkpoint: Any, pretrained: Any) -> Self:
+        settings = Settings.of(self)
+        path = check_path(checkpoint, self.random_state)
         X = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         network = self._build_network(X, seed)
+        n_given = start_from(pretrained, network)
         kernel = self._make_kernel(gram).fit(X, y)
         prior = kernel.on(X)
         rows = sample_rows(len(X), N_SAMPLE_ROWS)
@@ -246,12 +263,16 @@ class DeepKernelizedAutoencoder(
             prior,
             settings,
             rng=np.random.default_rng(seed),
-            progress=make_progress(self.verbose),
+            progress=self.verbose,
+            checkpoint=path,
+            n_given=n_given,
         )
         self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in self.history_)
         self.network_ = network
         self.kernel_ = kernel if gram is None else None
         self.kernel_scale_ = compare_grams(self._encode(X[rows]), FixedPrior(block)).scale
+        if path is not None:
+            path.unlink(missing_ok=True)
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -332,25 +353,10 @@ class DeepKernelizedAutoencoder(
             [X.shape[1], *hidden, check_integer("n_components", self.n_components, at_least=1)],
             activation=check_choice("activation", self.activation, ACTIVATIONS),
             code_activation=check_choice("code_activation", self.code_activation, ACTIVATIONS),
-            output_activation=self._choose_output_activation(float(X.min()), float(X.max())),
+            output_activation=choose_output_activation(self.output_activation, X.min(), X.max()),
             tied=check_boolean("tied_weights", self.tied_weights),
             generator=torch.Generator().manual_seed(seed),
         )
-
-    def _choose_output_activation(self, low: float, high: float) -> str:
-        name = check_choice("output_activation", self.output_activation, ["auto", *ACTIVATIONS])
-        in_unit_interval = low >= 0 and high <= 1
-        if name == "auto":
-            return "sigmoid" if in_unit_interval else "identity"
-        if name in ("sigmoid", "logistic") and not in_unit_interval:
-            warnings.warn(
-                f"output_activation={name!r} gives values in (0, 1) only, but X ranges over "
-                f"[{low:.4g}, {high:.4g}] and cannot be given back: scale X to [0, 1] or use "
-                "output_activation='auto'",
-                UserWarning,
-                stacklevel=5,
-            )
-        return name
 
     # --- the network on arrays ---------------------------------------------------------------
 

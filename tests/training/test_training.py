@@ -164,7 +164,11 @@ class TestEarlyStopping:
         model = tiny(n_iter_no_change=2, tol=0.1)
         settings = Settings(**{f.name: getattr(model, f.name) for f in fields(Settings)})
         best = loop._BestWeights(model._build_network(digits, 0), settings)
-        assert [best.is_stale(loss) for loss in (1.0, 0.8, 0.75, 0.72)] == [False] * 3 + [True]
+        stale = []
+        for loss in (1.0, 0.8, 0.75, 0.72):
+            best.note(loss)
+            stale.append(best.is_stale)
+        assert stale == [False] * 3 + [True]
 
     def test_one_held_out_row_would_be_aligned_with_anything(self):
         train, held_out = run.split_rows(10, 0.1, np.random.default_rng(0))

@@ -14,6 +14,7 @@ from dkae.alignment import Losses, dkae_loss
 from dkae.autoencoder import Autoencoder
 from dkae.devices import autocast
 from dkae.training.batches import Batch
+from dkae.training.checkpoint import NoCheckpoint, Stateful
 from dkae.training.progress import Progress, Record
 from dkae.training.settings import LEARNING_RATES, Optimizer, Schedule, Settings
 
@@ -31,6 +32,7 @@ def train(
     validation: Callable[[], Iterable[Batch]] | None,
     history: list[Record],
     progress: Progress,
+    checkpoint: NoCheckpoint,
 ) -> None:
     """Train the network in place, and append one record for each finished epoch to `history`.
 
@@ -47,15 +49,23 @@ def train(
         Number of epochs, and of steps in an epoch.
     validation : callable, optional
         Returns the batches of the validation part; needed for early stopping.
+    checkpoint : NoCheckpoint
+        Knows where to go on, and is told of finished epochs.
     """
     optimizer = torch.optim.Adam(network.parameters(), settings.learning_rate_init, fused=True)
     schedule = LEARNING_RATES[settings.learning_rate](
         optimizer, settings.learning_rate_init, n_epochs * n_steps
     )
     best = _BestWeights(network, settings)
-    progress.start(phase, n_epochs * n_steps)
+    parts: dict[str, Stateful] = {"optimizer": optimizer, "schedule": schedule, "best": best}
+    first = checkpoint.resume(phase, parts)
+    if first is None:
+        return
+    progress.start(phase, (n_epochs + 1 - first) * n_steps)
     try:
-        for epoch in range(1, n_epochs + 1):
+        for epoch in range(first, n_epochs + 1):
+            if best.is_stale:
+                break
             losses = run_epoch(network, draw, settings, optimizer, schedule, n_steps, progress)
             record: Record = {"phase": phase, "epoch": epoch, **losses}
             if validation is not None:
@@ -63,8 +73,9 @@ def train(
                 record |= {f"validation_{name}": score for name, score in scores.items()}
             history.append(record)
             progress.epoch(record)
-            if settings.early_stopping and best.is_stale(float(record["validation_loss"])):
-                break
+            if settings.early_stopping:
+                best.note(float(record["validation_loss"]))
+            checkpoint.save(phase, epoch, parts)
     finally:
         best.restore()
 
@@ -125,6 +136,8 @@ def batch_losses(network: Autoencoder, batch: Batch, settings: Settings) -> Loss
 class _BestWeights:
     """Remembers the weights with the best validation loss, for early stopping."""
 
+    _STATE = ("loss", "weights", "epochs_without_gain")
+
     def __init__(self, network: Autoencoder, settings: Settings) -> None:
         self.network = network
         self.settings = settings
@@ -132,18 +145,29 @@ class _BestWeights:
         self.weights: dict[str, Tensor] | None = None
         self.epochs_without_gain = 0
 
-    def is_stale(self, loss: float) -> bool:
-        """Take note of an epoch's validation loss; say if it is time to stop."""
+    def note(self, loss: float) -> None:
+        """Take note of an epoch's validation loss."""
         gained = loss < self.loss - self.settings.tol
         self.epochs_without_gain = 0 if gained else self.epochs_without_gain + 1
         if loss < self.loss:
             self.loss = loss
             self.weights = copy.deepcopy(self.network.state_dict())
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it is time to stop."""
         return self.epochs_without_gain >= self.settings.n_iter_no_change
 
     def restore(self) -> None:
         if self.weights is not None:
             self.network.load_state_dict(self.weights)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._STATE}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name in self._STATE:
+            setattr(self, name, state[name])
 
 
 def check_finite(network: Autoencoder) -> None:

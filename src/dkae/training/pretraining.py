@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 import torch
 
 from dkae.autoencoder import Autoencoder
 from dkae.training.batches import Batch
+from dkae.training.checkpoint import NoCheckpoint
 from dkae.training.loop import train
 from dkae.training.progress import Progress, Record
 from dkae.training.settings import Settings
 
-__all__ = ["pretrain"]
+__all__ = ["pretrain", "start_from"]
 
 
 def pretrain(
@@ -30,13 +32,17 @@ def pretrain(
     validation: Callable[[], Iterable[Batch]] | None,
     history: list[Record],
     progress: Progress,
+    checkpoint: NoCheckpoint,
+    n_given: int = 0,
 ) -> None:
     """Pretrain the layers of `network` in place, from the input to the code.
 
-    The parameters are those of :func:`dkae.training.loop.train`; `input_noise` is for training end
-    to end only.
+    The lowest `n_given` layers are left as they are. The other parameters are those of
+    :func:`dkae.training.loop.train`; `input_noise` is for training end to end only.
     """
     for i, layer in enumerate(network.layers):
+        if i < n_given:
+            continue
         below = Autoencoder(network.layers[:i])
         is_code_layer = i == len(network.layers) - 1
         weight = settings.alignment_weight if is_code_layer else 0.0
@@ -50,7 +56,48 @@ def pretrain(
             validation=None if validation is None else _lifted_all(validation, below),
             history=history,
             progress=progress,
+            checkpoint=checkpoint,
         )
+
+
+def start_from(pretrained: Any, network: Autoencoder) -> int:
+    """Copy weights into the lowest layers of `network`, and return the number of these layers.
+
+    Parameters
+    ----------
+    pretrained : Autoencoder or None
+        The layers to copy, built as those of `network` are. They are not changed.
+    """
+    if pretrained is None:
+        return 0
+    if not isinstance(pretrained, Autoencoder):
+        raise ValueError(
+            f"pretrained must be an Autoencoder, got {type(pretrained).__name__}: pass the "
+            "network_ of a fitted model, or Autoencoder(model.network_.layers[:-1]) for all but "
+            "its code"
+        )
+    n_given, n_layers = len(pretrained.layers), len(network.layers)
+    if n_given > n_layers:
+        raise ValueError(
+            f"pretrained has {n_given} layers, but the network has {n_layers}: pass at most "
+            f"{n_layers}, for example Autoencoder(pretrained.layers[:{n_layers}])"
+        )
+    pairs = list(zip(pretrained.layers, network.layers, strict=False))
+    for i, (source, target) in enumerate(pairs):
+        _check_same_config(i + 1, source.config, target.config)
+    for source, target in pairs:
+        target.load_state_dict(source.state_dict())
+    return n_given
+
+
+def _check_same_config(number: int, given: dict[str, Any], expected: dict[str, Any]) -> None:
+    for name, value in given.items():
+        if value != expected[name]:
+            raise ValueError(
+                f"layer {number} of pretrained has {name}={value!r}, but that of the network has "
+                f"{name}={expected[name]!r}: pass layers of the same widths and activations, tied "
+                "alike, or set the model's parameters to theirs"
+            )
 
 
 # The activations of the frozen layers are recomputed for each batch. Keeping those of all n rows

@@ -87,6 +87,8 @@ class RichProgress:
         )
 
 
-def make_progress(verbose: int | bool) -> Progress:
-    """Return a silent reporter for ``verbose=0`` and a progress bar otherwise."""
+def make_progress(verbose: int | bool | Progress) -> Progress:
+    """Return a silent reporter for ``verbose=0``, a bar for other numbers, or the one given."""
+    if not isinstance(verbose, int):
+        return verbose
     return RichProgress() if verbose else Silence()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from dkae.autoencoder import Autoencoder
 from dkae.devices import choose_device, single_threaded_blas
 from dkae.kernels.base import Floats, Prior, Rows
 from dkae.training.batches import BatchSource, batches_per_epoch
+from dkae.training.checkpoint import Checkpoint, NoCheckpoint
+from dkae.training.fingerprint import fingerprint
 from dkae.training.loop import check_finite, train
 from dkae.training.pretraining import pretrain
-from dkae.training.progress import Progress, Record
+from dkae.training.progress import Progress, Record, make_progress
 from dkae.training.settings import Settings
 
 __all__ = ["FINE_TUNING", "run_training"]
@@ -31,39 +34,52 @@ def run_training(
     settings: Settings,
     *,
     rng: np.random.Generator,
-    progress: Progress,
+    progress: int | Progress,
+    checkpoint: Path | None = None,
+    n_given: int = 0,
 ) -> list[Record]:
     """Pretrain and train the network in place, and return the history.
 
-    Ctrl-C ends the training with what was learnt so far, and a warning.
+    Ctrl-C ends the training with what was learnt so far, and a warning. With the path of a
+    checkpoint it is an error as any other: the next call with this path goes on. The lowest
+    `n_given` layers are not pretrained.
     """
-    device = choose_device(settings.device)
+    device, progress = choose_device(settings.device), make_progress(progress)
+    history: list[Record] = []
+    keeper = NoCheckpoint()
+    if checkpoint is not None:
+        run = fingerprint(network, X, prior, settings, rng) | {"pretrained layers": n_given}
+        keeper = Checkpoint(checkpoint, network, rng, history, run)
+    # Drawn before the state of `rng` is that of a checkpoint: the same rows in each call.
     train_rows, held_out_rows = split_rows(len(X), settings.held_out_fraction, rng)
     source, held_out = (
         BatchSource(X, prior, rows, batch_size=settings.batch_size, rng=rng, device=device)
         for rows in (train_rows, held_out_rows)
     )
-    history: list[Record] = []
     shared: dict[str, Any] = {
         "n_steps": batches_per_epoch(len(train_rows), settings.batch_size, settings.epoch),
         "validation": held_out.blocks if len(held_out_rows) else None,
         "history": history,
         "progress": progress,
+        "checkpoint": keeper,
     }
     network.to(device)
     try:
         with progress, single_threaded_blas(device):
             if settings.pretrain_max_iter:
-                pretrain(network, source.draw, settings, **shared)
-            train(
-                network,
-                lambda: source.draw(settings.input_noise),
-                settings,
-                phase=FINE_TUNING,
-                n_epochs=settings.max_iter,
-                **shared,
-            )
+                pretrain(network, source.draw, settings, n_given=n_given, **shared)
+            if settings.max_iter:
+                train(
+                    network,
+                    lambda: source.draw(settings.input_noise),
+                    settings,
+                    phase=FINE_TUNING,
+                    n_epochs=settings.max_iter,
+                    **shared,
+                )
     except KeyboardInterrupt:
+        if checkpoint is not None:
+            raise
         warnings.warn(
             f"training was interrupted after {len(history)} finished epochs: the model is usable "
             "with what it had learnt so far",

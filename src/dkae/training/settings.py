@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Self
 
+import numpy as np
 import torch
 
 from dkae.checks import check_boolean, check_choice, check_integer, check_number
@@ -64,9 +66,14 @@ class Settings:
     def __post_init__(self) -> None:
         check_number("alignment_weight", self.alignment_weight, 0, 1)
         check_integer("batch_size", self.batch_size, at_least=2)
-        check_integer("max_iter", self.max_iter, at_least=1)
+        check_integer("max_iter", self.max_iter, at_least=0)
         batches_per_epoch(1, 1, self.epoch)
         check_integer("pretrain_max_iter", self.pretrain_max_iter, at_least=0)
+        if self.max_iter == self.pretrain_max_iter == 0:
+            raise ValueError(
+                "max_iter=0 and pretrain_max_iter=0 leave nothing to train: set one of them to at "
+                "least 1"
+            )
         check_choice("learning_rate", self.learning_rate, LEARNING_RATES)
         check_number("learning_rate_init", self.learning_rate_init, 0, open_low=True)
         if self.max_grad_norm is not None:
@@ -84,6 +91,13 @@ class Settings:
         check_number("tol", self.tol, 0)
         choose_device(self.device)
         check_choice("precision", self.precision, PRECISIONS)
+
+    @classmethod
+    def of(cls, estimator: object) -> Self:
+        """Return the settings that are the estimator's parameters."""
+        values = {field.name: getattr(estimator, field.name) for field in fields(cls)}
+        # NumPy's numbers would get into the states of optimizer and schedule, and so into files.
+        return cls(**{k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()})
 
     @property
     def held_out_fraction(self) -> float:

@@ -1,0 +1,75 @@
+"""What a training run depends on: a checkpoint of one run is of no use to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dkae.autoencoder import Autoencoder
+from dkae.kernels.base import Floats, Prior, sample_rows
+from dkae.training.settings import Settings
+
+__all__ = ["check_same_run", "fingerprint"]
+
+#: Rows whose block of the prior stands for the kernel.
+N_KERNEL_ROWS = 64
+#: Rows that are hashed together: X need not lie in memory in one piece.
+N_HASHED_ROWS = 4096
+
+
+def fingerprint(
+    network: Autoencoder, X: Floats, prior: Prior, settings: Settings, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Return what a run depends on, before it has started; not the device, which may change."""
+    chunks = (X[i : i + N_HASHED_ROWS] for i in range(0, len(X), N_HASHED_ROWS))
+    weights = (tensor.detach().cpu().numpy() for tensor in network.state_dict().values())
+    return {
+        **{name: value for name, value in asdict(settings).items() if name != "device"},
+        "layers": [layer.config for layer in network.layers],
+        "number of rows": len(X),
+        "X": _digest(chunks),
+        "random_state": rng.bit_generator.state,
+        "initial weights": _digest(weights),
+        # Kept as numbers: their last digits change with the number of threads.
+        "kernel": torch.from_numpy(prior.block(sample_rows(len(X), N_KERNEL_ROWS))),
+    }
+
+
+def _digest(arrays: Iterable[np.ndarray[Any, Any]]) -> str:
+    digest = blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def check_same_run(path: Path, there: dict[str, Any], here: dict[str, Any]) -> None:
+    """Refuse a file whose fingerprint is not that of this run, and say what differs."""
+    differences = [
+        _difference(name, there.get(name), here.get(name))
+        for name in here | there
+        if not _is_same(there.get(name), here.get(name))
+    ]
+    if differences:
+        raise ValueError(
+            f"checkpoint={path} is from another run, which differs in {', '.join(differences)}: "
+            "delete the file to start again, or pass another path"
+        )
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return a.shape == b.shape and bool((a - b).abs().max() <= 1e-4 * b.abs().max())
+    return bool(a == b)
+
+
+def _difference(name: str, there: Any, here: Any) -> str:
+    """Say what differs, with the values where they say something to a person."""
+    is_plain = not isinstance(here, (dict, list, Tensor)) and name not in ("X", "initial weights")
+    return f"{name} ({there!r} in the file, {here!r} here)" if is_plain else name

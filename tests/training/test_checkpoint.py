@@ -1,0 +1,450 @@
+"""Training that is broken off and goes on, and layers that are pretrained once for several fits."""
+
+from __future__ import annotations
+
+import copy
+import signal
+import subprocess
+import sys
+import textwrap
+from itertools import count
+
+import numpy as np
+import pytest
+import torch
+
+from dkae.autoencoder import Autoencoder
+from dkae.training import checkpoint, loop, run
+
+#: Recipes, each with all that the state of a run may consist of somewhere.
+RECIPES = {
+    "onecycle": {"max_iter": 3},
+    "constant": {"max_iter": 3, "learning_rate": "constant", "max_grad_norm": 0.1},
+    "noise": {"max_iter": 3, "input_noise": 0.3, "learning_rate": "cosine"},
+    "untied": {"max_iter": 2, "tied_weights": False, "validation_fraction": 0.2},
+    "pretraining": {"max_iter": 2, "pretrain_max_iter": 2, "input_noise": 0.1},
+    "pretraining only": {"max_iter": 0, "pretrain_max_iter": 2},
+    # The rate is so high that the loss rises now and then: see the test of these two below.
+    "early stopping": {
+        "max_iter": 8, "pretrain_max_iter": 4, "early_stopping": True, "n_iter_no_change": 1,
+        "learning_rate": "constant", "learning_rate_init": 0.2, "alignment_weight": 0.9,
+    },
+    "early stopping, onecycle": {
+        "max_iter": 6, "early_stopping": True, "n_iter_no_change": 1,
+        "learning_rate_init": 0.2, "alignment_weight": 0.9,
+    },
+}  # fmt: skip
+
+
+class Killed(Exception):  # noqa: N818 - nothing went wrong in the fit
+    """Ends a fit from outside, as a machine that goes down would."""
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Write the state after every epoch."""
+    monkeypatch.setattr(checkpoint, "EVERY_SECONDS", 0.0)
+
+
+@pytest.fixture
+def break_at(monkeypatch):
+    """Return a function that makes the i-th call of a function of the loop fail, counted from 0."""
+    originals = {name: getattr(loop, name) for name in ("run_epoch", "train_step")}
+
+    def set_up(i, name="run_epoch", error=Killed):
+        calls = count()
+
+        def wrapped(*args):
+            if next(calls) == i:
+                raise error
+            return originals[name](*args)
+
+        monkeypatch.setattr(loop, name, wrapped)
+
+    return set_up
+
+
+@pytest.fixture
+def rows(digits):
+    return digits[:80]
+
+
+@pytest.fixture
+def small(tiny):
+    """Return a factory of models for `rows` that are trained as a recipe says."""
+
+    def make(recipe):
+        size = {"hidden_layer_sizes": (7,), "n_components": 3, "kernel": "linear"}
+        return tiny(**size, epoch=3, batch_size=20, **RECIPES[recipe])
+
+    return make
+
+
+def assert_same(a, b):
+    """The two models are the same, bit for bit."""
+    assert a.history_ == b.history_
+    assert (a.n_iter_, a.kernel_scale_) == (b.n_iter_, b.kernel_scale_)
+    mine, others = a.network_.state_dict(), b.network_.state_dict()
+    assert list(mine) == list(others)
+    assert all(torch.equal(mine[name], others[name]) for name in mine)
+
+
+class TestResuming:
+    @pytest.mark.parametrize("recipe", RECIPES)
+    def test_broken_before_any_epoch_of_any_phase(
+        self, recipe, rows, small, tmp_path, always, break_at
+    ):
+        unbroken = small(recipe).fit(rows)
+        n_epochs = len(unbroken.history_)
+        assert n_epochs > 1
+        for i in range(n_epochs):
+            file = tmp_path / str(i)
+            break_at(i)
+            with pytest.raises(Killed):
+                small(recipe).fit(rows, checkpoint=file)
+            assert file.exists() == (i > 0)
+            break_at(None)
+            assert_same(small(recipe).fit(rows, checkpoint=file), unbroken)
+            assert not file.exists()
+
+    @pytest.mark.parametrize(
+        ("recipe", "phase"),
+        [
+            ("early stopping", "layer 1"),
+            ("early stopping", run.FINE_TUNING),
+            ("early stopping, onecycle", run.FINE_TUNING),
+        ],
+    )
+    def test_these_recipes_do_stop_early_with_weights_other_than_the_last(
+        self, recipe, phase, rows, small
+    ):
+        history = small(recipe).fit(rows).history_
+        losses = [r["validation_loss"] for r in history if r["phase"] == phase]
+        name = "max_iter" if phase == run.FINE_TUNING else "pretrain_max_iter"
+        assert len(losses) < RECIPES[recipe][name]
+        assert np.argmin(losses) < len(losses) - 1
+
+    @pytest.mark.parametrize("recipe", ["noise", "early stopping"])
+    def test_broken_after_the_last_epoch_before_the_fit_was_over(
+        self, recipe, rows, small, tmp_path, always, monkeypatch
+    ):
+        unbroken = small(recipe).fit(rows)
+        with monkeypatch.context() as patch:
+            patch.setattr("dkae.estimator.compare_grams", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                small(recipe).fit(rows, checkpoint=tmp_path / "c")
+        monkeypatch.setattr(loop, "run_epoch", lambda *_: pytest.fail("nothing is left to train"))
+        assert_same(small(recipe).fit(rows, checkpoint=tmp_path / "c"), unbroken)
+
+    def test_broken_in_every_epoch_in_turn(self, rows, small, tmp_path, always, break_at):
+        unbroken = small("pretraining").fit(rows)
+        for _ in unbroken.history_[1:]:
+            break_at(1)  # each call finishes one epoch
+            with pytest.raises(Killed):
+                small("pretraining").fit(rows, checkpoint=tmp_path / "c")
+        break_at(1)
+        assert_same(small("pretraining").fit(rows, checkpoint=tmp_path / "c"), unbroken)
+
+    def test_an_old_state_goes_on_from_an_earlier_phase(
+        self, rows, small, tmp_path, break_at, monkeypatch
+    ):
+        """As when the last write was a minute ago."""
+        unbroken = small("pretraining").fit(rows)
+        times = iter([0.0, 61.0, 61.0, *[62.0] * 100])  # at the start, at the first epoch, after it
+        monkeypatch.setattr(checkpoint.time, "monotonic", lambda: next(times))
+        break_at(5)
+        with pytest.raises(Killed):
+            small("pretraining").fit(rows, checkpoint=tmp_path / "c")
+        state = torch.load(tmp_path / "c", weights_only=True)
+        assert (state["phase"], state["epoch"]) == ("layer 1", 1)
+        break_at(None)
+        monkeypatch.undo()
+        assert_same(small("pretraining").fit(rows, checkpoint=tmp_path / "c"), unbroken)
+
+    def test_a_short_fit_writes_nothing(self, rows, tiny, tmp_path, monkeypatch):
+        monkeypatch.setattr(torch, "save", lambda *_: pytest.fail("written"))
+        assert_same(tiny().fit(rows, checkpoint=str(tmp_path / "c")), tiny().fit(rows))
+
+    def test_numbers_of_numpy_as_parameters(self, rows, tiny, tmp_path, always, break_at):
+        def model():
+            return tiny(max_iter=np.int64(3), learning_rate_init=np.float64(0.002))
+
+        break_at(2)
+        with pytest.raises(Killed):
+            model().fit(rows, checkpoint=tmp_path / "c")
+        break_at(None)
+        assert_same(model().fit(rows, checkpoint=tmp_path / "c"), model().fit(rows))
+
+    def test_a_link_stays_and_the_file_goes(self, rows, tiny, tmp_path, always):
+        (tmp_path / "link").symlink_to(tmp_path / "file")
+        tiny().fit(rows, checkpoint=tmp_path / "link")
+        assert [path.name for path in tmp_path.iterdir()] == ["link"]
+
+
+class TestInterruption:
+    def test_ctrl_c_is_an_error_with_a_checkpoint(self, rows, tiny, tmp_path, always, break_at):
+        break_at(7, "train_step", KeyboardInterrupt)  # in the midst of the second epoch
+        model = tiny(max_iter=3)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(rows, checkpoint=tmp_path / "c")
+        assert not hasattr(model, "network_")
+        assert [path.name for path in tmp_path.iterdir()] == ["c"]
+        break_at(None, "train_step")
+        unbroken = tiny(max_iter=3).fit(rows)
+        assert_same(model.fit(rows, checkpoint=tmp_path / "c"), unbroken)
+
+    def test_and_a_warning_without(self, rows, tiny, break_at):
+        break_at(7, "train_step", KeyboardInterrupt)
+        with pytest.warns(UserWarning, match="after 1 finished epochs"):
+            tiny(max_iter=3).fit(rows)
+
+    def test_ctrl_c_while_the_file_is_written_leaves_the_former_one(
+        self, rows, tiny, tmp_path, always, monkeypatch
+    ):
+        original, calls = torch.save, count()
+
+        def save(state, path):
+            original(state, path)
+            if next(calls) == 1:
+                path.write_bytes(path.read_bytes()[:1000])
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(torch, "save", save)
+        with pytest.raises(KeyboardInterrupt):
+            tiny(max_iter=3).fit(rows, checkpoint=tmp_path / "c")
+        assert [path.name for path in tmp_path.iterdir()] == ["c"]
+        assert torch.load(tmp_path / "c", weights_only=True)["epoch"] == 1
+        unbroken = tiny(max_iter=3).fit(rows)
+        assert_same(tiny(max_iter=3).fit(rows, checkpoint=tmp_path / "c"), unbroken)
+
+    def test_a_killed_process_goes_on(self, rows, small, tmp_path):
+        """SIGKILL leaves a process no time for anything."""
+        model = small("pretraining")
+        script = textwrap.dedent(f"""
+            import os, signal
+            import numpy as np, torch
+            from dkae import DeepKernelizedAutoencoder
+            from dkae.training import checkpoint, loop
+
+            torch.set_num_threads(1)
+            checkpoint.EVERY_SECONDS = 0
+            steps, original = 0, loop.train_step
+
+            def train_step(*args):
+                global steps
+                steps += 1
+                if steps == 17:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return original(*args)
+
+            loop.train_step = train_step
+            model = DeepKernelizedAutoencoder(**{model.get_params()!r})
+            model.fit(np.load("X.npy"), checkpoint="c")
+        """)
+        np.save(tmp_path / "X.npy", rows)
+        command = [sys.executable, "-c", script]
+        assert subprocess.run(command, cwd=tmp_path, check=False).returncode == -signal.SIGKILL
+        state = torch.load(tmp_path / "c", weights_only=True)
+        assert (state["phase"], state["epoch"]) == (run.FINE_TUNING, 1)
+        assert_same(model.fit(rows, checkpoint=tmp_path / "c"), small("pretraining").fit(rows))
+
+
+class TestRefusals:
+    @pytest.fixture
+    def file(self, rows, tiny, tmp_path, always, break_at):
+        """The state of a fit of three epochs that was broken after two."""
+        break_at(2)
+        with pytest.raises(Killed):
+            tiny(max_iter=3).fit(rows, checkpoint=tmp_path / "state")
+        break_at(None)
+        return tmp_path / "state"
+
+    @pytest.mark.parametrize(
+        ("params", "difference"),
+        [
+            ({"max_iter": 4}, r"max_iter \(3 in the file, 4 here\)"),
+            ({"max_iter": 3, "learning_rate": "constant"}, "learning_rate .'onecycle' in the file"),
+            ({"max_iter": 3, "hidden_layer_sizes": (17,)}, "layers, initial weights"),
+            ({"max_iter": 3, "random_state": 1}, "random_state, initial weights"),
+            ({"max_iter": 3, "gamma": 0.1}, "kernel"),
+            ({"max_iter": 3, "kernel": "linear"}, "kernel"),
+        ],
+        ids=lambda value: str(value) if isinstance(value, dict) else "",
+    )
+    def test_another_model(self, params, difference, rows, tiny, file):
+        before = file.read_bytes()
+        message = f"checkpoint=.*state is from another run, which differs in {difference}.*: delete"
+        with pytest.raises(ValueError, match=message):
+            tiny(**params).fit(rows, checkpoint=file)
+        assert file.read_bytes() == before
+
+    def test_other_rows(self, rows, tiny, file):
+        with pytest.raises(ValueError, match=r"number of rows \(80 in the file, 60 here\), X"):
+            tiny(max_iter=3).fit(rows[:60], checkpoint=file)
+        changed = rows.copy()
+        changed[17, 5] += 1e-3
+        with pytest.raises(ValueError, match="differs in X: delete the file to start again, or"):
+            tiny(max_iter=3).fit(changed, checkpoint=file)
+
+    def test_other_pretrained_layers(self, rows, tiny, file):
+        pretrained = Autoencoder(tiny(random_state=1).fit(rows).network_.layers[:1])
+        with pytest.raises(ValueError, match=r"initial weights, pretrained layers \(0 in the file"):
+            tiny(max_iter=3).fit(rows, checkpoint=file, pretrained=pretrained)
+
+    def test_another_device_may_go_on(self, rows, tiny, file):
+        unbroken = tiny(max_iter=3).fit(rows)
+        resumed = tiny(max_iter=3, device="cpu").fit(rows, checkpoint=file)
+        if unbroken.network_.layers[0].weight.device.type == "cpu":
+            assert_same(resumed, unbroken)
+
+    @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+    def test_a_truncated_file(self, share, rows, tiny, file):
+        content = file.read_bytes()
+        file.write_bytes(content[: int(share * len(content))])
+        with pytest.raises(ValueError, match=r"checkpoint=.*state is damaged or not a .*: delete"):
+            tiny(max_iter=3).fit(rows, checkpoint=file)
+
+    @pytest.mark.parametrize("content", [b"hello", b"\x80\x02}q\x00.", b"PK\x03\x04" + bytes(500)])
+    def test_something_else(self, content, rows, tiny, tmp_path):
+        (tmp_path / "c").write_bytes(content)
+        with pytest.raises(ValueError, match=r"checkpoint=.*c is (damaged|not of the format)"):
+            tiny().fit(rows, checkpoint=tmp_path / "c")
+
+    @pytest.mark.parametrize("content", [{"weight": 1}, [1], {"format": checkpoint.FORMAT}])
+    def test_a_file_of_torch_that_is_no_checkpoint(self, content, rows, tiny, tmp_path):
+        torch.save(content, tmp_path / "c")
+        with pytest.raises(ValueError, match="is not of the format 'dkae checkpoint 1': delete"):
+            tiny().fit(rows, checkpoint=tmp_path / "c")
+
+    def test_nothing_in_a_file_is_executed(self, rows, tiny, tmp_path):
+        class Trap:
+            def __reduce__(self):
+                return print, ("executed",)
+
+        torch.save({"format": checkpoint.FORMAT, "history": Trap()}, tmp_path / "c")
+        with pytest.raises(ValueError, match=r"damaged or not a checkpoint \(UnpicklingError\)"):
+            tiny().fit(rows, checkpoint=tmp_path / "c")
+
+    def test_paths_are_checked_before_anything_is_done(self, rows, tiny, tmp_path):
+        message = "checkpoint=.*none.c lies in a folder that does not exist: make it first"
+        with pytest.raises(ValueError, match=message):
+            tiny(kernel="no such kernel").fit(rows, checkpoint=tmp_path / "none" / "c")
+        with pytest.raises(ValueError, match="is a folder: pass the path of a file"):
+            tiny().fit(rows, checkpoint=tmp_path)
+        with pytest.raises(ValueError, match="checkpoint=True must be the path of a file or None"):
+            tiny().fit(rows, checkpoint=True)
+
+    def test_a_seed_is_needed(self, rows, tiny, tmp_path):
+        with pytest.raises(ValueError, match=r"checkpoint needs a fixed random_state.*such as 0"):
+            tiny(random_state=None).fit(rows, checkpoint=tmp_path / "c")
+
+    def test_a_full_disk_is_named(self, rows, tiny, tmp_path, always, monkeypatch):
+        def save(state, path):
+            raise RuntimeError("unexpected pos")
+
+        monkeypatch.setattr(torch, "save", save)
+        with pytest.raises(OSError, match=r"checkpoint=.*c could not be written: unexpected pos"):
+            tiny().fit(rows, checkpoint=tmp_path / "c")
+        assert not list(tmp_path.iterdir())
+
+
+class TestPretrainedLayers:
+    @pytest.fixture
+    def deep(self, tiny):
+        def make(**params):
+            return tiny(hidden_layer_sizes=(12, 10, 8), **{"pretrain_max_iter": 2} | params)
+
+        return make
+
+    @pytest.fixture
+    def lower(self, deep, rows):
+        """Three pretrained layers of four."""
+        return Autoencoder(deep(max_iter=0, random_state=3).fit(rows).network_.layers[:3])
+
+    def test_it_is_a_copy_of_weights_and_three_layers_less_to_pretrain(self, rows, deep, lower):
+        before = copy.deepcopy(lower.state_dict())
+        model = deep(max_iter=0).fit(rows, pretrained=lower)
+        assert [r["phase"] for r in model.history_] == ["layer 4"] * 2
+        for mine, given in zip(model.network_.layers, lower.layers, strict=False):
+            for name, tensor in given.state_dict().items():
+                assert torch.equal(mine.state_dict()[name], tensor)
+                assert mine.state_dict()[name].data_ptr() != tensor.data_ptr()
+        model = deep().fit(rows, pretrained=lower)
+        assert [r["phase"] for r in model.history_] == ["layer 4"] * 2 + ["fine-tuning"] * 2
+        assert not torch.equal(model.network_.layers[0].weight, lower.layers[0].weight)
+        assert all(torch.equal(before[name], t) for name, t in lower.state_dict().items())
+
+    def test_it_equals_a_network_that_starts_with_these_weights(
+        self, rows, deep, lower, monkeypatch
+    ):
+        model = deep(pretrain_max_iter=0).fit(rows, pretrained=lower)
+        other = deep(pretrain_max_iter=0)
+        build = other._build_network
+
+        def with_weights(X, seed):
+            network = build(X, seed)
+            with torch.no_grad():
+                for mine, given in zip(network.layers, lower.layers, strict=False):
+                    for p, q in zip(mine.parameters(), given.parameters(), strict=True):
+                        p.copy_(q)
+            return network
+
+        monkeypatch.setattr(other, "_build_network", with_weights)
+        assert_same(model, other.fit(rows))
+        assert model.history_ != deep(pretrain_max_iter=0).fit(rows).history_
+
+    def test_models_of_several_code_sizes_share_them(self, rows, deep, lower):
+        for n_components in (2, 9):
+            model = deep(n_components=n_components, max_iter=0).fit(rows, pretrained=lower)
+            assert model.transform(rows).shape == (80, n_components)
+            assert torch.equal(model.network_.layers[2].weight, lower.layers[2].weight)
+
+    def test_all_layers_are_a_warm_start(self, rows, deep):
+        first = deep().fit(rows)
+        codes = first.transform(rows)
+        second = deep(pretrain_max_iter=0).fit(rows, pretrained=first.network_)
+        cold = deep(pretrain_max_iter=0).fit(rows)
+        assert second.history_[0]["loss"] < cold.history_[0]["loss"]
+        np.testing.assert_array_equal(first.transform(rows), codes)
+
+    def test_with_a_checkpoint(self, rows, deep, lower, tmp_path, always, break_at):
+        unbroken = deep().fit(rows, pretrained=lower)
+        for i in range(1, len(unbroken.history_)):
+            break_at(i)
+            with pytest.raises(Killed):
+                deep().fit(rows, pretrained=lower, checkpoint=tmp_path / "c")
+            break_at(None)
+            resumed = deep().fit(rows, pretrained=lower, checkpoint=tmp_path / "c")
+            assert_same(resumed, unbroken)
+
+    def test_an_estimator_is_not_a_network(self, rows, tiny):
+        model = tiny().fit(rows)
+        message = "must be an Autoencoder, got DeepKernelizedAutoencoder: pass the network_ of a"
+        with pytest.raises(ValueError, match=message):
+            tiny().fit(rows, pretrained=model)
+
+    def test_too_many_layers(self, rows, tiny, lower):
+        with pytest.raises(ValueError, match=r"has 3 layers, but the network has 2.*layers\[:2\]"):
+            tiny().fit(rows, pretrained=lower)
+
+    @pytest.mark.parametrize(
+        ("params", "message"),
+        [
+            ({"hidden_layer_sizes": (12, 11, 8)}, "layer 2 .* n_out=10, but .* n_out=11: pass"),
+            ({"activation": "relu"}, "layer 1 .* activation='gelu', but .* activation='relu'"),
+            ({"tied_weights": False}, "layer 1 .* tied=True, but .* tied=False"),
+            ({"output_activation": "identity"}, "layer 1 .* output_activation='sigmoid', but"),
+        ],
+        ids=lambda value: str(value) if isinstance(value, dict) else "",
+    )
+    def test_other_layers(self, params, message, rows, tiny, lower):
+        with pytest.raises(ValueError, match=message):
+            tiny(**{"hidden_layer_sizes": (12, 10, 8)} | params).fit(rows, pretrained=lower)
+
+
+def test_without_training_end_to_end_the_model_is_complete(rows, tiny):
+    model = tiny(max_iter=0, pretrain_max_iter=2).fit(rows)
+    assert [r["phase"] for r in model.history_] == ["layer 1"] * 2 + ["layer 2"] * 2
+    assert model.n_iter_ == 0
+    assert model.kernel_scale_ > 0
+    assert model.inverse_transform(model.transform(rows)).shape == rows.shape
