@@ -1,79 +1,31 @@
-"""The command line: parses, dispatches, and turns errors into one clear line.
-
-torch and scikit-learn are imported inside the commands only, so that ``dkae --help`` is fast.
-"""
+"""Commands that make models and use them."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from dkae import __version__
+from dkae.cli.options import DATA_HELP, clear_errors, example, output
 
-__all__ = ["main"]
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_DATA_HELP = """DATA is a file (.npy, .npz, file.npz:name, .csv, IDX) or a built-in data set:
-mnist20k, mnist20k:train, mnist20k:validation, mnist20k:test, digits, mnist (downloaded)."""
-
-
-def _example(*commands: str, note: str = "") -> str:
-    """Return an epilog with example commands, which click must not wrap."""
-    return "\n\n".join(["\b\nExample:\n" + "\n".join(f"  {c}" for c in commands), note])
-
-
-def _output(endings: str) -> Callable[[Command], Command]:
-    """Return an option -o for a file that can be written, checked before any work is done."""
-
-    def check(context: click.Context, parameter: click.Parameter, value: Path) -> Path:
-        if value.suffix not in endings.split():
-            raise click.BadParameter(f"{value} must end in one of {endings}")
-        if not value.parent.is_dir():
-            raise click.BadParameter(f"folder {value.parent} does not exist")
-        if not os.access(value.parent, os.W_OK):
-            raise click.BadParameter(f"folder {value.parent} cannot be written to")
-        return value
-
-    path = click.Path(dir_okay=False, writable=True, path_type=Path)
-    return click.option(
-        "-o", "--out", required=True, type=path, callback=check, help="File to write."
-    )
-
+__all__ = ["COMMANDS"]
 
 _MODEL = click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 _ARRAYS = ".npy .npz .csv"
 
 
-@click.group(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=_example(
-        "dkae fit mnist20k:train -o model.safetensors",
-        "dkae transform model.safetensors mnist20k:test -o codes.npy",
-        "dkae inverse model.safetensors codes.npy -o images.npy",
-    ),
-)
-@click.version_option(__version__, prog_name="dkae")
-def main() -> None:
-    """Explicit, invertible feature maps for any kernel: deep kernelized autoencoders."""
-
-
-@main.command(
-    epilog=_example(
+@click.command(
+    epilog=example(
         "dkae fit mnist20k:train -o model.safetensors --kernel rbf --gamma median",
         "dkae fit mnist20k:train -o model.safetensors --kernel pck --components 2000",
         "dkae fit rows.csv -o model.safetensors --gram gram.npy --set tied_weights=false",
-        note=_DATA_HELP,
+        note=DATA_HELP,
     )
 )
 @click.argument("data")
-@_output(".safetensors")
+@output(".safetensors")
 @click.option("--recipe", default="default", show_default=True, help="default or paper.")
 @click.option("--components", "n_components", type=int, help="Width of the code, N_c.")
 @click.option("--hidden", "hidden_layer_sizes", help="Hidden layers, such as 500,500,2000.")
@@ -93,7 +45,7 @@ def fit(
     data: str, out: Path, recipe: str, gram: str | None, extra: tuple[str, ...], **options: Any
 ) -> None:
     """Learn a feature map from DATA and save it as one file."""
-    with _clear_errors():
+    with clear_errors():
         from dkae.checks import check_choice
         from dkae.datasets.files import read_array
         from dkae.persistence import save
@@ -110,15 +62,15 @@ def fit(
     click.echo(f"{out}: {len(rows)} rows -> {model.network_.n_components} components  {losses}")
 
 
-@main.command(
-    epilog=_example("dkae transform model.safetensors mnist20k:test -o codes.npy", note=_DATA_HELP)
+@click.command(
+    epilog=example("dkae transform model.safetensors mnist20k:test -o codes.npy", note=DATA_HELP)
 )
 @_MODEL
 @click.argument("data")
-@_output(_ARRAYS)
+@output(_ARRAYS)
 def transform(model: Path, data: str, out: Path) -> None:
     """Map the rows of DATA into kernel space."""
-    with _clear_errors():
+    with clear_errors():
         from dkae.datasets.files import read_array, write_array
         from dkae.persistence import load
 
@@ -128,13 +80,13 @@ def transform(model: Path, data: str, out: Path) -> None:
     click.echo(f"{out}: codes of shape {codes.shape}")
 
 
-@main.command(epilog=_example("dkae inverse model.safetensors codes.npy -o rows.csv"))
+@click.command(epilog=example("dkae inverse model.safetensors codes.npy -o rows.csv"))
 @_MODEL
 @click.argument("codes")
-@_output(_ARRAYS)
+@output(_ARRAYS)
 def inverse(model: Path, codes: str, out: Path) -> None:
     """Map CODES (a file, as transform writes it) back to input space."""
-    with _clear_errors():
+    with clear_errors():
         from dkae.datasets.files import read_array, write_array
         from dkae.persistence import load
 
@@ -144,20 +96,20 @@ def inverse(model: Path, codes: str, out: Path) -> None:
     click.echo(f"{out}: rows of shape {rows.shape}")
 
 
-@main.command(
-    epilog=_example(
+@click.command(
+    epilog=example(
         "dkae denoise model.safetensors noisy.npy --clean mnist20k:train -o clean.npy",
-        note=_DATA_HELP,
+        note=DATA_HELP,
     )
 )
 @_MODEL
 @click.argument("noisy")
 @click.option("--clean", required=True, help="Rows without noise, such as the training rows.")
 @click.option("--components", default=32, show_default=True, help="Principal components to keep.")
-@_output(_ARRAYS)
+@output(_ARRAYS)
 def denoise(model: Path, noisy: str, clean: str, components: int, out: Path) -> None:
     """Remove from the rows of NOISY what the codes of clean rows do not have."""
-    with _clear_errors():
+    with clear_errors():
         from dkae import codespace
         from dkae.datasets.files import read_array, write_array
         from dkae.persistence import load
@@ -168,20 +120,20 @@ def denoise(model: Path, noisy: str, clean: str, components: int, out: Path) -> 
     click.echo(f"{out}: rows of shape {rows.shape}")
 
 
-@main.command(
-    epilog=_example(
+@click.command(
+    epilog=example(
         "dkae interpolate model.safetensors mnist20k:test --between 0 5 -o path.npy",
-        note=_DATA_HELP,
+        note=DATA_HELP,
     )
 )
 @_MODEL
 @click.argument("data")
 @click.option("--between", required=True, type=(int, int), help="Numbers of two rows, from 0.")
 @click.option("--steps", default=9, show_default=True, help="Points, both ends included.")
-@_output(_ARRAYS)
+@output(_ARRAYS)
 def interpolate(model: Path, data: str, between: tuple[int, int], steps: int, out: Path) -> None:
     """Write the rows on the straight line through kernel space between two rows of DATA."""
-    with _clear_errors():
+    with clear_errors():
         from dkae import codespace
         from dkae.datasets.files import read_array, write_array
         from dkae.persistence import load
@@ -196,7 +148,7 @@ def interpolate(model: Path, data: str, between: tuple[int, int], steps: int, ou
     click.echo(f"{out}: rows of shape {rows.shape}")
 
 
-@main.command(epilog=_example("dkae score model.safetensors mnist20k:test", note=_DATA_HELP))
+@click.command(epilog=example("dkae score model.safetensors mnist20k:test", note=DATA_HELP))
 @_MODEL
 @click.argument("data")
 @click.option("--gram", help="File with the Gram matrix of the rows, if the model has no kernel.")
@@ -205,7 +157,7 @@ def score(model: Path, data: str, gram: str | None) -> None:
 
     Prints JSON: the alignment A in [0, 1], the loss L_c, and the mean squared error.
     """
-    with _clear_errors():
+    with clear_errors():
         import numpy as np
 
         from dkae.datasets.files import read_array
@@ -223,53 +175,6 @@ def score(model: Path, data: str, gram: str | None) -> None:
             "reconstruction_mse": float(np.mean((back - rows) ** 2)),
         }
     click.echo(json.dumps(result, indent=2))
-
-
-@main.command(epilog=_example("dkae demo --out demo"))
-@click.option(
-    "-o",
-    "--out",
-    default="demo",
-    show_default=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the results.",
-)
-@click.option(
-    "--steps",
-    default=2000,
-    show_default=True,
-    type=click.IntRange(min=20),
-    help="Training steps, in 20 epochs.",
-)
-@click.option("--seed", default=0, show_default=True, type=int)
-@click.option("--quiet", is_flag=True, help="No progress bar.")
-def demo(out: Path, steps: int, seed: int, quiet: bool) -> None:
-    """Train on handwritten digits and write a page to look at.
-
-    A smaller network and budget than the paper's: minutes, not a day.
-    """
-    with _clear_errors():
-        from dkae.experiments.demo import run_demo
-        from dkae.report.demo import write_demo_page  # fails before the training, not after it
-
-        results = run_demo(out, n_steps=steps, seed=seed, verbose=not quiet)
-        page = write_demo_page(out)
-    for name, value in results["scores"].items():
-        click.echo(f"{name:>34}  {value:.4f}")
-    click.echo(f"\nThe result is in {page}")
-
-
-@contextlib.contextmanager
-def _clear_errors() -> Iterator[None]:
-    """Turn what a user can mend into one line; a bug keeps its traceback."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name not in ("jinja2", "matplotlib"):
-            raise
-        raise click.ClickException(f"{error}: pip install 'dkae[report]'") from error
-    except (ValueError, OSError, FloatingPointError) as error:
-        raise click.ClickException(" ".join(str(error).split())) from error
 
 
 def _input_names(fitted: Any, rows: Any) -> list[str]:
@@ -313,3 +218,6 @@ def _check_names(params: dict[str, Any], known: dict[str, Any]) -> None:
 
     for name in params:
         check_choice("parameter", name, known)
+
+
+COMMANDS = (fit, transform, inverse, denoise, interpolate, score)

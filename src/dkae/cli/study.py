@@ -1,0 +1,168 @@
+"""Commands that show what the library does: the demo, the study, and its page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dkae.cli.options import clear_errors, example
+
+if TYPE_CHECKING:
+    from dkae.experiments.runner import Plan
+
+__all__ = ["COMMANDS"]
+
+SCALES = ("smoke", "demo", "laptop", "paper")
+RECIPES = ("paper", "default")
+
+
+@click.command(epilog=example("dkae demo --out demo"))
+@click.option(
+    "-o",
+    "--out",
+    default="demo",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the results.",
+)
+@click.option(
+    "--steps",
+    default=2000,
+    show_default=True,
+    type=click.IntRange(min=20),
+    help="Training steps, in 20 epochs.",
+)
+@click.option("--seed", default=0, show_default=True, type=int)
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def demo(out: Path, steps: int, seed: int, quiet: bool) -> None:
+    """Train on handwritten digits and write a page to look at.
+
+    A smaller network and budget than the paper's: minutes, not a day.
+    """
+    with clear_errors():
+        from dkae.experiments.demo import run_demo
+        from dkae.report.demo import write_demo_page  # fails before the training, not after it
+
+        results = run_demo(out, n_steps=steps, seed=seed, verbose=not quiet)
+        page = write_demo_page(out)
+    for name, value in results["scores"].items():
+        click.echo(f"{name:>34}  {value:.4f}")
+    click.echo(f"\nThe result is in {page}")
+
+
+@click.command(
+    epilog=example(
+        "dkae reproduce --list",
+        "dkae reproduce --dry-run",
+        "dkae reproduce lambda ideal-kernel --scale laptop",
+        "dkae reproduce --scale smoke --out smoke",
+    )
+)
+@click.argument("names", nargs=-1, metavar="[NAMES]...")
+@click.option(
+    "--scale",
+    default="laptop",
+    show_default=True,
+    type=click.Choice(SCALES),
+    help="How large: from seconds (smoke) to the paper's schedule (weeks on two cores).",
+)
+@click.option("--seeds", type=click.IntRange(min=1), help="Seeds of each experiment.")
+@click.option("--recipe", type=click.Choice(RECIPES), help="One recipe only; both by default.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the results; results/SCALE by default.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the plan and an estimate, and stop.")
+@click.option("--list", "only_list", is_flag=True, help="List the experiments, and stop.")
+def reproduce(
+    names: tuple[str, ...],
+    scale: str,
+    seeds: int | None,
+    recipe: str | None,
+    out: Path | None,
+    dry_run: bool,
+    only_list: bool,
+) -> None:
+    """Run the experiments of the paper; all of them, or those that are named.
+
+    Writes one JSON file for each run. What is done is skipped, and what was interrupted goes on
+    from its last checkpoint, so the same command can be called until all is there.
+    """
+    with clear_errors():
+        from dkae.checks import check_choice
+        from dkae.experiments import scales
+        from dkae.experiments.runner import make_plan
+        from dkae.experiments.study import STUDY
+
+        if only_list:
+            for experiment in STUDY.values():
+                click.echo(f"{experiment.name:<14}{experiment.reference:<34}{experiment.title}")
+            return
+        chosen = [check_choice("experiment", name, STUDY) for name in names] or list(STUDY)
+        folder = Path("results") / scale if out is None else out
+        recipes = RECIPES if recipe is None else (recipe,)
+        plan = make_plan(chosen, scales.SCALES[scale], recipes, seeds, folder)
+        _show(plan)
+        if not dry_run:
+            _run(plan)
+
+
+@click.command(epilog=example("dkae report results/laptop", "dkae report smoke -o page.html"))
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Page to write; index.html in FOLDER by default.",
+)
+@click.option(
+    "--figures",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the figures as files of their own.",
+)
+def report(folder: Path, out: Path | None, figures: Path | None) -> None:
+    """Write one page from the results in FOLDER: each claim of the paper, and what we got."""
+    with clear_errors():
+        from dkae.report.study import write_figures, write_study_page
+
+        page = write_study_page(folder, out)
+        drawn = [] if figures is None else write_figures(folder, figures)
+    click.echo(f"The page is {page}" + (f", and {len(drawn)} figures in {figures}" * bool(drawn)))
+
+
+def _show(plan: Plan) -> None:
+    """Print the plan and what it will take."""
+    from dkae.experiments.estimate import describe
+
+    click.echo(describe(plan))
+
+
+def _run(plan: Plan) -> None:
+    from dkae.experiments.progress import StudyProgress
+    from dkae.experiments.runner import run_plan
+
+    progress: Any = StudyProgress(plan)
+    progress.start_bar()
+    try:
+        failures = run_plan(plan, progress)
+    except KeyboardInterrupt:
+        raise click.ClickException(
+            "interrupted; what is done is kept, and the same command goes on from here"
+        ) from None
+    finally:
+        progress.stop_bar()
+    for failure in failures:
+        click.echo(f"\n{failure.job.name} failed:\n{failure.trace}", err=True)
+    if failures:
+        raise click.ClickException(
+            f"{len(failures)} of {len(plan.todo)} runs failed: "
+            + "; ".join(f"{f.job.name} ({f.error})" for f in failures)
+        )
+    click.echo(f"All {len(plan.todo) + len(plan.done)} results are in {plan.folder}")
+
+
+COMMANDS = (demo, reproduce, report)

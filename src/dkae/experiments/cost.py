@@ -1,0 +1,63 @@
+"""What a study costs, before it is run: operations, and the seconds they take on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+
+from dkae.alignment import dkae_loss
+from dkae.autoencoder import build_autoencoder
+from dkae.estimator import DeepKernelizedAutoencoder
+from dkae.experiments.scales import Scale
+from dkae.training.batches import batches_per_epoch
+
+__all__ = ["layer_sizes", "network_operations", "seconds_per_operation", "step_operations"]
+
+#: Steps that are timed; one before them is not.
+N_TIMED_STEPS = 4
+
+
+def layer_sizes(scale: Scale, n_components: int) -> list[int]:
+    """Return d, the hidden widths, and N_c."""
+    return [28 * 28, *scale.hidden_layer_sizes, n_components]
+
+
+def step_operations(sizes: Sequence[int], batch_size: int) -> float:
+    """Return the operations of a training step: 2 k for each weight, up and down, three times.
+
+    Three times, because the gradient costs twice the way forward.
+    """
+    return 2 * batch_size * 2 * 3 * sum(a * b for a, b in pairwise(sizes))
+
+
+def network_operations(
+    estimator: DeepKernelizedAutoencoder, sizes: Sequence[int], n_rows: int, *, n_pretrained: int
+) -> float:
+    """Return the operations of a training, without those of `n_pretrained` lower layers."""
+    k = estimator.batch_size
+    n_steps = batches_per_epoch(n_rows, k, estimator.epoch)
+    layers = list(pairwise(sizes))[n_pretrained:]
+    pretraining = estimator.pretrain_max_iter * sum(step_operations(pair, k) for pair in layers)
+    return float(n_steps * (pretraining + estimator.max_iter * step_operations(sizes, k)))
+
+
+def seconds_per_operation(scale: Scale) -> float:
+    """Time a few training steps of the scale's network."""
+    sizes, k = layer_sizes(scale, scale.n_components), scale.batch_size
+    network = build_autoencoder(
+        sizes, activation="gelu", code_activation="identity", output_activation="sigmoid"
+    )
+    optimizer = torch.optim.Adam(network.parameters(), fused=True)
+    x, prior = torch.rand(k, sizes[0]), torch.eye(k)
+    for step in range(1 + N_TIMED_STEPS):
+        if step == 1:
+            start = time.perf_counter()
+        optimizer.zero_grad()
+        codes, decoded = network(x)
+        dkae_loss(x, codes, decoded, prior, 0.1).total.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    seconds = (time.perf_counter() - start) / N_TIMED_STEPS
+    return seconds / step_operations(sizes, k)

@@ -1,0 +1,58 @@
+"""The plan of a study in words: what is to be done, and about how long it takes here."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dkae.experiments.cost import seconds_per_operation
+from dkae.experiments.runner import Plan
+from dkae.experiments.study import STUDY
+
+__all__ = ["describe", "estimate_seconds"]
+
+#: Seconds of a job besides its networks, for 14,000 training rows on two cores.
+MEASURING_SECONDS = {
+    "lambda": 8,
+    "code-size": 8,
+    "tradeoff": 12,
+    "ideal-kernel": 12,
+    "kernel-pca": 15,
+    "denoising": 40,
+    "code-space": 90,
+}
+FULL_SIZE = 14_000
+
+
+def estimate_seconds(plan: Plan) -> float:
+    """Return about how long a plan takes on this machine, from a few timed steps."""
+    operations = sum(plan.operations(network) for network in plan.networks)
+    measuring = sum(MEASURING_SECONDS[job.experiment] for job in plan.todo)
+    share = plan.scale.n_train / FULL_SIZE
+    training = operations * seconds_per_operation(plan.scale) if plan.networks else 0.0
+    return training + measuring * share
+
+
+def describe(plan: Plan) -> str:
+    """Return the plan as a few lines of text."""
+    todo = Counter(job.experiment for job in plan.todo)
+    done = Counter(job.experiment for job in plan.done)
+    lines = [f"Scale {plan.scale.name}: {plan.scale.summary}."]
+    for name in STUDY:
+        if todo[name] + done[name]:
+            finished = f", {done[name]} done" if done[name] else ""
+            lines.append(f"  {name:<14}{todo[name]:>3} to run{finished}")
+    if plan.todo:
+        lines.append(
+            f"{len(plan.todo)} runs with {len(plan.networks)} networks to train, about "
+            f"{_duration(estimate_seconds(plan))} on this machine"
+        )
+    else:
+        lines.append("Everything is done already.")
+    return "\n".join([*lines, f"Results in {plan.folder}"])
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in {"days": 86_400, "hours": 3_600, "minutes": 60}.items():
+        if seconds >= 1.5 * length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.0f} seconds"

@@ -1,0 +1,140 @@
+"""Table 1: how far the prior, a plain autoencoder and dkAE are from the ideal kernel of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dkae import metrics
+from dkae.estimator import DeepKernelizedAutoencoder
+from dkae.experiments.declaration import Claim, Experiment, Job, Judgement, Outcome, verdict
+from dkae.experiments.intervals import estimate
+from dkae.experiments.results import Run
+from dkae.experiments.scales import Scale
+from dkae.experiments.workshop import Network, Workshop
+from dkae.kernels import ProbabilisticClusterKernel
+
+__all__ = ["IDEAL_KERNEL"]
+
+#: The regulariser with which L_c(P, K_I) comes out as in the paper.
+OTHER_REG_COVAR = 1e-6
+
+
+def _networks(scale: Scale, job: Job) -> dict[str, Network]:
+    return {
+        "K_AE": Network(job.recipe, job.seed, 0.0, scale.n_components),
+        "C": Network(job.recipe, job.seed, 0.1, scale.n_components),
+    }
+
+
+def _measure(
+    workshop: Workshop, job: Job, models: Mapping[str, DeepKernelizedAutoencoder]
+) -> Outcome:
+    kernel, (X, y) = workshop.kernel(job.seed), workshop.parts["test"]
+    prior = kernel.on(X)
+    grams: dict[str, Any] = {"P": prior}
+    grams |= {name: metrics.code_gram(model.transform(X)) for name, model in models.items()}
+    scores = {name: metrics.ideal_loss(gram, y) for name, gram in grams.items()}
+    scores["alignment_loss"] = metrics.alignment_loss(grams["C"], prior)
+    scores[f"P, reg {OTHER_REG_COVAR:g}"] = metrics.ideal_loss(_other_prior(workshop, job), y)
+    return Outcome(scores)
+
+
+def _other_prior(workshop: Workshop, job: Job) -> Any:
+    params = workshop.kernel_config(job.seed)["params"] | {"reg_covar": OTHER_REG_COVAR}
+    kernel = ProbabilisticClusterKernel(**params).fit(workshop.parts["train"].X)
+    return kernel.on(workshop.parts["test"].X)
+
+
+def _differences(runs: Sequence[Run], a: str, b: str) -> list[float]:
+    """Return L_c(b, K_I) - L_c(a, K_I) for each seed: pairs have prior and data in common."""
+    return [run.scores[b] - run.scores[a] for run in runs]
+
+
+def _judge_autoencoder(runs: Sequence[Run]) -> Judgement | None:
+    if not runs:
+        return None
+    gap = estimate(_differences(runs, "P", "K_AE"))
+    percent = estimate([100 * (r.scores["K_AE"] - r.scores["P"]) / r.scores["P"] for r in runs])
+    holds = gap.low > 0
+    better = holds and percent.mean > IDEAL_KERNEL.paper_values["P vs K_AE, %"]
+    return Judgement(
+        f"{percent.format(1)} %",
+        verdict(holds, better),
+        f"L_c(K_AE, K_I) − L_c(P, K_I) = {gap.format()} over {gap.n} seeds, paired; the interval "
+        "must lie above 0.",
+    )
+
+
+def _judge_prior(runs: Sequence[Run]) -> Judgement | None:
+    if not runs:
+        return None
+    gap = estimate(_differences(runs, "P", "C"))
+    percent = estimate([100 * (r.scores["P"] - r.scores["C"]) / r.scores["C"] for r in runs])
+    priors = [run.scores["P"] for run in runs]
+    certain = gap.half_width is not None and gap.high < 0
+    better = certain and percent.mean > IDEAL_KERNEL.paper_values["C vs P, %"]
+    return Judgement(
+        f"{percent.format(2)} %",
+        verdict(gap.mean <= 0, better),
+        f"L_c(C, K_I) − L_c(P, K_I) = {gap.format()} over {gap.n} seeds, paired"
+        f"{'' if certain else ' (the interval contains 0, or there is none)'}. Which rows the "
+        f"mixtures saw moves L_c(P, K_I) by {max(priors) - min(priors):.4f}.",
+    )
+
+
+IDEAL_KERNEL = Experiment(
+    name="ideal-kernel",
+    title="Distance to the ideal kernel",
+    reference="Table 1, Section 4.3",
+    summary="L_c on the test part between the ideal kernel of the labels (1 for the same digit, "
+    "else 0) and the prior P, a plain autoencoder K_AE (λ = 0) and dkAE C (λ = 0.1).",
+    data="MNIST-20k: 14,000 rows to train, 3,000 to test",
+    methods=("P: the prior", "K_AE: plain stacked autoencoder", "C: dkAE"),
+    sweep=None,
+    n_seeds=5,
+    metrics={
+        "P": "L_c(P, K_I)",
+        "K_AE": "L_c(K_AE, K_I)",
+        "C": "L_c(C, K_I)",
+        "alignment_loss": "L_c(C, P)",
+        f"P, reg {OTHER_REG_COVAR:g}": f"L_c(P, K_I) with variances regularised by "
+        f"{OTHER_REG_COVAR:g}",
+    },
+    paper_values={
+        "P": 1.0132,
+        "K_AE": 1.1417,
+        "C": 1.0115,
+        "P vs K_AE, %": 12.7,
+        "P vs C, %": -0.2,
+        "K_AE vs P, %": -11.3,
+        "K_AE vs C, %": -11.4,
+        "C vs P, %": 0.2,
+        "C vs K_AE, %": 12.9,
+    },
+    assumptions=(
+        "A seed moves the 200 rows and the starts of the mixtures, the weights and the batches of "
+        "the networks; the split of the data stays. Differences are taken within a seed.",
+        "Improvement of row over column: (L_column − L_row) / L_row, which gives the paper's "
+        "percentages.",
+    ),
+    differences=(
+        "The level of L_c(P, K_I) is set by how the mixtures' variances are regularised: 1e-6 "
+        "gives the paper's 1.013 to two digits, 1e-3 (used here) a prior nearer to the classes.",
+        "Intervals are ours; the paper has one run.",
+    ),
+    claims=(
+        Claim(
+            "A plain autoencoder is further from the ideal kernel than the prior",
+            "12.7 %",
+            _judge_autoencoder,
+        ),
+        Claim(
+            "dkAE is at least as near to the ideal kernel as the prior it was given",
+            "0.2 %",
+            _judge_prior,
+        ),
+    ),
+    networks=_networks,
+    measure=_measure,
+)

@@ -1,0 +1,181 @@
+"""Runs the jobs of a study: what is done stays done, what fails does not stop the rest.
+
+A job trains the networks that it needs, or takes them from the cache, measures, and writes one
+result file. Everything is kept as soon as it is made: after Ctrl-C or a killed process the next
+call goes on from the last checkpoint of the network that was being trained, to the same numbers.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from dkae.experiments import provenance
+from dkae.experiments.cost import layer_sizes, network_operations
+from dkae.experiments.declaration import Experiment, Job
+from dkae.experiments.results import Run, read_run, write_run
+from dkae.experiments.scales import Scale
+from dkae.experiments.study import STUDY
+from dkae.experiments.workshop import VERSION, Network, Workshop, digest
+from dkae.training.batches import batches_per_epoch
+from dkae.training.progress import Progress
+
+__all__ = ["Failure", "Plan", "Reporter", "make_plan", "run_plan"]
+
+#: Folder for networks and posteriors, within that of the results.
+CACHE = "cache"
+
+
+class Reporter(Progress, Protocol):
+    """Is told how a study goes on."""
+
+    def training(self, network: Network) -> None: ...
+    def finished(self, job: Job, seconds: float, error: str | None) -> None: ...
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A job that did not come to its end."""
+
+    job: Job
+    error: str
+    trace: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done, and what is done already."""
+
+    scale: Scale
+    folder: Path
+    workshop: Workshop
+    todo: tuple[Job, ...]
+    done: tuple[Job, ...]
+    #: Networks that must be trained, in their order.
+    networks: tuple[Network, ...]
+
+    def operations(self, network: Network) -> float:
+        """Return what the training of a network costs, in floating-point operations."""
+        scale = self.scale
+        estimator = scale.estimator(network.recipe)
+        sizes = layer_sizes(scale, network.n_components)
+        n_shared = len(sizes) - 2  # the layers below the code are trained once for a seed
+        return network_operations(estimator, sizes, scale.n_train, n_pretrained=n_shared)
+
+
+def make_plan(
+    names: Sequence[str], scale: Scale, recipes: Sequence[str], n_seeds: int | None, folder: Path
+) -> Plan:
+    """Find out what is done in the folder and what is not; write nothing but the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    workshop = Workshop(scale, folder / CACHE)
+    todo: list[Job] = []
+    done: list[Job] = []
+    for name in names:
+        for job in STUDY[name].jobs(scale, recipes, n_seeds):
+            (done if _is_done(job, workshop, folder) else todo).append(job)
+    needed = [n for job in todo for n in STUDY[job.experiment].networks(scale, job).values()]
+    networks = [n for n in dict.fromkeys(needed) if not workshop.is_trained(n)]
+    return Plan(scale, folder, workshop, tuple(todo), tuple(done), tuple(networks))
+
+
+def run_plan(plan: Plan, reporter: Reporter) -> list[Failure]:
+    """Run all that is to be done, and return what failed."""
+    plan.workshop.progress = reporter
+    failures = []
+    for job in plan.todo:
+        start, error = time.perf_counter(), None
+        try:
+            write_run(_run(plan.workshop, job, reporter), plan.folder / f"{job.name}.json")
+        except Exception as problem:
+            error = f"{type(problem).__name__}: {problem}"
+            failures.append(Failure(job, error, traceback.format_exc()))
+        reporter.finished(job, time.perf_counter() - start, error)
+    return failures
+
+
+def _is_done(job: Job, workshop: Workshop, folder: Path) -> bool:
+    path = folder / f"{job.name}.json"
+    if not path.exists():
+        return False
+    run = read_run(path)
+    if run.config_hash != digest(_config(workshop, job)):
+        raise ValueError(
+            f"{path} is the result of another configuration (scale {run.scale!r}, dkae "
+            f"{run.provenance['versions']['dkae']}): pass another --out, or delete that file"
+        )
+    return True
+
+
+def _config(workshop: Workshop, job: Job) -> dict[str, Any]:
+    """Return everything that the result of a job depends on."""
+    networks = STUDY[job.experiment].networks(workshop.scale, job)
+    return {
+        "version": VERSION,
+        "experiment": job.experiment,
+        "recipe": job.recipe,
+        "seed": job.seed,
+        "point": job.point,
+        "scale": workshop.scale.config,
+        "kernel": workshop.kernel_config(job.seed),
+        "networks": {name: digest(workshop.config(n)) for name, n in networks.items()},
+    }
+
+
+def _run(workshop: Workshop, job: Job, reporter: Reporter) -> Run:
+    experiment = STUDY[job.experiment]
+    started, start = datetime.now(UTC), time.perf_counter()
+    networks = experiment.networks(workshop.scale, job)
+    models = {}
+    with provenance.peak_memory() as memory:
+        for name, network in networks.items():
+            reporter.training(network)
+            models[name] = workshop.train(network)
+        outcome = experiment.measure(workshop, job, models)
+    config = _config(workshop, job)
+    return Run(
+        experiment=job.experiment,
+        scale=workshop.scale.name,
+        recipe=job.recipe,
+        seed=job.seed,
+        point=job.point,
+        config=config,
+        config_hash=digest(config),
+        scores=outcome.scores,
+        pictures=outcome.pictures,
+        models={name: workshop.describe(networks[name], models[name]) for name in networks},
+        counts=_counts(workshop, job, experiment),
+        provenance={
+            "versions": provenance.versions(),
+            "commit": provenance.commit(),
+            "machine": provenance.machine(),
+            "started": started.isoformat(timespec="seconds"),
+            "seconds": round(time.perf_counter() - start, 1),
+            **memory,
+        },
+    )
+
+
+def _counts(workshop: Workshop, job: Job, experiment: Experiment) -> dict[str, Any]:
+    """Return the numbers that the paper states, as they are in this run."""
+    scale = workshop.scale
+    estimator = scale.estimator(job.recipe)
+    n_batches = batches_per_epoch(scale.n_train, scale.batch_size, estimator.epoch)
+    networks = experiment.networks(scale, job)
+    return {
+        "rows": {name: len(part.X) for name, part in workshop.parts.items()},
+        **workshop.kernel(job.seed).counts,
+        "layers": {n: layer_sizes(scale, w.n_components) for n, w in networks.items()},
+        "batch size": scale.batch_size,
+        "batches that see each pair once": batches_per_epoch(
+            scale.n_train, scale.batch_size, "pairs"
+        ),
+        "batches an epoch": n_batches,
+        "steps of pretraining a layer": n_batches * estimator.pretrain_max_iter,
+        "steps of fine-tuning": n_batches * estimator.max_iter,
+    }
