@@ -277,7 +277,8 @@ def test_demo_refuses_wrong_options(option, demo_calls):
 
 def test_demo_without_the_report_extra_says_what_to_install(demo_calls, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    monkeypatch.delitem(sys.modules, "dkae.report.demo")
+    for module in ("demo", "pages"):
+        monkeypatch.delitem(sys.modules, f"dkae.report.{module}", raising=False)
     assert "pip install 'dkae[report]'" in fail("demo", "-o", tmp_path)
     assert demo_calls == []
 

@@ -76,7 +76,7 @@ KERNEL_PCA = Experiment(
     reference="Fig. 5, Section 4.4",
     summary="L_c against the prior for kernel PCA with m = 1, 2, … components, on training rows "
     "and by the Nyström extension on test rows, and for dkAE.",
-    data="MNIST-20k: 14,000 rows to train, 3,000 to test",
+    data="MNIST-20k: networks from the training part, losses on the test part",
     methods=("kernel PCA, uncentred, with Nyström extension", "dkAE"),
     sweep=None,
     n_seeds=5,
@@ -92,8 +92,8 @@ KERNEL_PCA = Experiment(
     paper_values={"crossing": PAPER_CROSSING},
     assumptions=(
         "Kernel PCA is uncentred: centred, it never comes near the uncentred prior.",
-        "In sample means the first 3,000 of the 14,000 training rows, because L_c depends on the "
-        "number of rows. Kernel PCA and networks saw all 14,000.",
+        "In sample means the first training rows, as many as there are test rows, because L_c "
+        "depends on the number of rows. Kernel PCA and networks saw all training rows.",
     ),
     differences=(
         "The crossing depends on how long the network was trained and on how fast the prior's "

@@ -25,12 +25,13 @@ __all__ = [
     "Point",
     "Sweep",
     "Verdict",
+    "own_verdict",
     "verdict",
 ]
 
 #: A value of the axis that an experiment sweeps over, such as λ or N_c.
 Point = float | int | str
-Verdict = Literal["better", "reproduced", "not reproduced"]
+Verdict = Literal["better", "reproduced", "not reproduced", "holds", "does not hold"]
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,15 @@ class Judgement:
 
 
 def verdict(holds: bool, better: bool = False) -> Verdict:
-    """Return the verdict on a claim that holds or not, and by more than the paper has or not."""
+    """Return the verdict on a claim of the paper: it holds or not, by more than there or not."""
     if not holds:
         return "not reproduced"
     return "better" if better else "reproduced"
+
+
+def own_verdict(holds: bool) -> Verdict:
+    """Return the verdict on a claim of ours."""
+    return "holds" if holds else "does not hold"
 
 
 @dataclass(frozen=True)

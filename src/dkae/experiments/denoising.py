@@ -12,7 +12,16 @@ from sklearn.decomposition import PCA
 
 from dkae import codespace, metrics
 from dkae.estimator import DeepKernelizedAutoencoder
-from dkae.experiments.declaration import Claim, Experiment, Job, Judgement, Outcome, Sweep, verdict
+from dkae.experiments.declaration import (
+    Claim,
+    Experiment,
+    Job,
+    Judgement,
+    Outcome,
+    Sweep,
+    own_verdict,
+    verdict,
+)
 from dkae.experiments.intervals import estimate
 from dkae.experiments.pictures import pack
 from dkae.experiments.results import Run
@@ -152,17 +161,15 @@ def _judge_kernel_pca(runs: Sequence[Run]) -> Judgement | None:
 
 
 def _judge_linear_pca(runs: Sequence[Run]) -> Judgement | None:
-    trained = {name: _mse(runs, "noisy", name) for name in ("denoising dkAE + PCA",)}
-    linear = [run.scores["5 and 6"]["linear PCA"]["mse"] for run in runs if run.point == "clean"]
-    ours = trained["denoising dkAE + PCA"]
+    ours, linear = _mse(runs, "noisy", "denoising dkAE + PCA"), _mse(runs, "clean", "linear PCA")
     if not ours or not linear:
         return None
     clean = estimate(_mse(runs, "clean", "dkAE + PCA"))
     return Judgement(
         f"{estimate(ours).format()} against {estimate(linear).format()}",
-        verdict(max(ours) < estimate(linear).low),
-        f"dkAE trained with noise on its input. Trained without, as in the paper, it reaches "
-        f"{clean.format()}, and linear PCA is better.",
+        own_verdict(max(ours) < estimate(linear).low),
+        "dkAE trained with noise on its input, first seed. Trained without, as in the paper, it "
+        f"reaches {clean.format()}.",
     )
 
 

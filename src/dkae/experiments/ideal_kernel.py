@@ -56,11 +56,9 @@ def _judge_autoencoder(runs: Sequence[Run]) -> Judgement | None:
         return None
     gap = estimate(_differences(runs, "P", "K_AE"))
     percent = estimate([100 * (r.scores["K_AE"] - r.scores["P"]) / r.scores["P"] for r in runs])
-    holds = gap.low > 0
-    better = holds and percent.mean > IDEAL_KERNEL.paper_values["P vs K_AE, %"]
     return Judgement(
         f"{percent.format(1)} %",
-        verdict(holds, better),
+        verdict(gap.low > 0),
         f"L_c(K_AE, K_I) − L_c(P, K_I) = {gap.format()} over {gap.n} seeds, paired; the interval "
         "must lie above 0.",
     )
@@ -89,7 +87,7 @@ IDEAL_KERNEL = Experiment(
     reference="Table 1, Section 4.3",
     summary="L_c on the test part between the ideal kernel of the labels (1 for the same digit, "
     "else 0) and the prior P, a plain autoencoder K_AE (λ = 0) and dkAE C (λ = 0.1).",
-    data="MNIST-20k: 14,000 rows to train, 3,000 to test",
+    data="MNIST-20k: networks from the training part, losses on the test part",
     methods=("P: the prior", "K_AE: plain stacked autoencoder", "C: dkAE"),
     sweep=None,
     n_seeds=5,

@@ -23,7 +23,7 @@ class Estimate:
 
     def format(self, digits: int = 4) -> str:
         """Return the mean, with ± the half-width where there is one."""
-        text = f"{self.mean:.{digits}f}"
+        text = f"{self.mean:.{digits}f}".replace("-", "−")
         return text if self.half_width is None else f"{text} ± {self.half_width:.{digits}f}"
 
     @property

@@ -71,8 +71,7 @@ class Plan:
 def make_plan(
     names: Sequence[str], scale: Scale, recipes: Sequence[str], n_seeds: int | None, folder: Path
 ) -> Plan:
-    """Find out what is done in the folder and what is not; write nothing but the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Find out what is done in the folder and what is not; write nothing."""
     workshop = Workshop(scale, folder / CACHE)
     todo: list[Job] = []
     done: list[Job] = []
@@ -86,6 +85,7 @@ def make_plan(
 
 def run_plan(plan: Plan, reporter: Reporter) -> list[Failure]:
     """Run all that is to be done, and return what failed."""
+    plan.workshop.cache.mkdir(parents=True, exist_ok=True)
     plan.workshop.progress = reporter
     failures = []
     for job in plan.todo:

@@ -112,7 +112,8 @@ def _judge_code_size(runs: Sequence[Run]) -> Judgement | None:
 
 _DIFFERENCES = (
     "The figure in the paper has no numbers, so that only its shape can be compared.",
-    "At the scale laptop a network takes 2,000 steps of fine-tuning, in the paper 490,000.",
+    "A network takes 490,000 steps of fine-tuning in the paper, and as many here only at the scale "
+    "paper.",
     "The variances of the prior's mixtures are regularised by 1e-3; the paper does not say by how "
     "much.",
 )
@@ -127,7 +128,7 @@ LAMBDA = Experiment(
     reference="Fig. 3a, Section 4.2",
     summary="Networks for nine values of λ, from a plain autoencoder (λ = 0) to alignment alone "
     "(λ = 1); both losses on the validation part.",
-    data="MNIST-20k: 14,000 rows to train, 3,000 to validate",
+    data="MNIST-20k: networks from the training part, losses on the validation part",
     methods=("dkAE",),
     sweep=Sweep("λ", lambda scale: ALIGNMENT_WEIGHTS),
     n_seeds=1,

@@ -65,7 +65,7 @@ class Workshop:
     scale : Scale
         How large everything is.
     cache : Path
-        Folder for what can be used again; made if it is not there.
+        Folder for what can be used again.
     progress : Progress, optional
         Is told of each training step.
     """
@@ -75,7 +75,6 @@ class Workshop:
         self.cache = cache
         self.progress = Silence() if progress is None else progress
         self._kernels: dict[int, SharedKernel] = {}
-        cache.mkdir(parents=True, exist_ok=True)
 
     # --- data and kernel ---------------------------------------------------------------------
 

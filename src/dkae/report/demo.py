@@ -5,16 +5,16 @@ from __future__ import annotations
 import base64
 import io
 import json
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 from matplotlib.figure import Figure
 
 from dkae.experiments.demo import ARRAYS_FILE, RESULTS_FILE
-from dkae.report.figures import draw_digit_rows, draw_gram_matrices, draw_losses
+from dkae.report.curves import draw_losses
+from dkae.report.images import draw_digit_rows, draw_gram_matrices
+from dkae.report.pages import render
 
 __all__ = ["write_demo_page"]
 
@@ -28,14 +28,10 @@ def write_demo_page(folder: Path) -> Path:
     with np.load(folder / ARRAYS_FILE, allow_pickle=False) as archive:
         figures = _draw(results, dict(archive))
     for name, figure in figures.items():
-        figure.savefig(folder / f"{name}.png", dpi=150)
-    template = jinja2.Template(
-        files("dkae.report").joinpath("templates/demo.html").read_text(encoding="utf-8"),
-        autoescape=True,
-    )
+        figure.savefig(folder / f"{name}.png", dpi=200)
     page = folder / "index.html"
     images = {name: _inline_png(figure) for name, figure in figures.items()}
-    page.write_text(template.render(results=results, images=images), encoding="utf-8")
+    page.write_text(render("demo.html", results=results, images=images), encoding="utf-8")
     return page
 
 
@@ -57,5 +53,5 @@ def _draw(results: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Figure]:
 
 def _inline_png(figure: Figure) -> str:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150)
+    figure.savefig(buffer, format="png", dpi=200)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -1,0 +1,175 @@
+"""The page of the study, from the files that its runs wrote and from nothing else."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+import matplotlib as mpl
+from markupsafe import Markup
+
+from dkae.atomic import replacing
+from dkae.experiments.declaration import Claim, Experiment, Job, Judgement, Verdict
+from dkae.experiments.results import Run, read_runs, select
+from dkae.experiments.scales import SCALES, Scale
+from dkae.experiments.study import STUDY
+from dkae.report.drawings import Drawing, draw
+from dkae.report.numbers import format_point
+from dkae.report.pages import render
+from dkae.report.provenance import counts_of, provenance_of
+from dkae.report.style import RECIPES, STYLE
+from dkae.report.svg import inline_svg, standalone_svg
+from dkae.report.tables import Table, tables_of
+
+__all__ = ["write_figures", "write_study_page"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A claim, and what the runs of each recipe say of it; None where they are missing."""
+
+    claim: Claim
+    judgements: dict[str, Judgement | None]
+
+
+@dataclass(frozen=True)
+class Section:
+    """What the page says of one experiment."""
+
+    experiment: Experiment
+    n_runs: int
+    n_jobs: int
+    missing: list[Job]
+    figures: list[tuple[Drawing, Markup]]
+    tables: list[Table]
+    decisions: list[Decision]
+    command: str
+
+    @property
+    def missing_text(self) -> list[str]:
+        """The missing runs, with the values of the axis of each recipe and seed in one line."""
+        lines: dict[tuple[str, int], list[str]] = {}
+        for job in self.missing:
+            lines.setdefault((job.recipe, job.seed), []).append(format_point(job.point))
+        sweep = self.experiment.sweep
+        return [
+            f"{recipe} recipe, seed {seed}"
+            + (f": {sweep.axis} = {', '.join(points)}" if sweep else "")
+            for (recipe, seed), points in lines.items()
+        ]
+
+
+def write_study_page(folder: Path, page: Path | None = None) -> Path:
+    """Write the page of all results in a folder; return its path.
+
+    Parameters
+    ----------
+    folder : Path
+        Where `dkae reproduce` wrote its files. They may be a part of the study: the page says what
+        is missing.
+    page : Path, optional
+        The page to write, by default ``index.html`` in the folder.
+    """
+    runs, scale = _read(folder)
+    sections = [
+        _make_section(experiment, select(runs, experiment.name), scale, folder)
+        for experiment in STUDY.values()
+    ]
+    text = render(
+        "study.html",
+        scale=scale,
+        recipes=RECIPES,
+        sections=sections,
+        verdicts=_count_verdicts(sections),
+        command=_command("", scale, folder),
+        provenance=provenance_of(runs),
+        counts=counts_of(runs),
+    )
+    page = folder / "index.html" if page is None else page
+    with replacing(page) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return page
+
+
+def write_figures(folder: Path, out: Path) -> list[Path]:
+    """Write each figure as a file of its own, plots as SVG and images as PNG; return the paths."""
+    runs, scale = _read(folder)
+    out.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for experiment in STUDY.values():
+        for drawing in draw(experiment, select(runs, experiment.name), scale.name):
+            path = out / f"{drawing.name}.{'png' if drawing.is_image else 'svg'}"
+            if drawing.is_image:
+                with mpl.rc_context(STYLE):
+                    drawing.figure.savefig(path, dpi=200, metadata={"Software": None})
+            else:
+                path.write_text(standalone_svg(drawing.figure, drawing.name), encoding="utf-8")
+            paths.append(path)
+    return paths
+
+
+def _read(folder: Path) -> tuple[list[Run], Scale]:
+    """Return the runs of the study in a folder, and the scale that they have in common."""
+    runs = [run for run in read_runs(folder) if run.experiment in STUDY]
+    scales = sorted({run.scale for run in runs})
+    if not scales:
+        raise ValueError(
+            f"there are no results of the study in {folder}: `dkae reproduce --out {folder}` "
+            "makes them"
+        )
+    if len(scales) > 1:
+        raise ValueError(
+            f"the results in {folder} are of several scales ({', '.join(scales)}), whose numbers "
+            "do not belong on one page: put each scale in a folder of its own"
+        )
+    if scales[0] not in SCALES:
+        raise ValueError(
+            f"the results in {folder} are of the scale {scales[0]!r}, which this version does not "
+            f"have; it has {', '.join(SCALES)}"
+        )
+    return runs, SCALES[scales[0]]
+
+
+def _make_section(
+    experiment: Experiment, runs: Sequence[Run], scale: Scale, folder: Path
+) -> Section:
+    drawings = draw(experiment, runs, scale.name)
+    jobs = experiment.jobs(scale, RECIPES)
+    there = {(run.recipe, run.seed, run.point) for run in runs}
+    return Section(
+        experiment=experiment,
+        n_runs=len(runs),
+        n_jobs=len(jobs),
+        missing=[job for job in jobs if (job.recipe, job.seed, job.point) not in there],
+        figures=[(d, Markup(inline_svg(d.figure, d.name, d.alt))) for d in drawings],
+        tables=tables_of(experiment, runs),
+        decisions=[_decide(claim, runs) for claim in experiment.claims],
+        command=_command(experiment.name, scale, folder),
+    )
+
+
+def _decide(claim: Claim, runs: Sequence[Run]) -> Decision:
+    return Decision(claim, {recipe: claim.judge(select(runs, recipe=recipe)) for recipe in RECIPES})
+
+
+def _count_verdicts(sections: Sequence[Section]) -> dict[str, dict[str, int]]:
+    """Return how often each verdict was given, by recipe."""
+    counts: dict[str, dict[str, int]] = {}
+    for recipe in RECIPES:
+        counts[recipe] = dict.fromkeys((*get_args(Verdict), "not run yet"), 0)
+        for decision in (d for section in sections for d in section.decisions):
+            judgement = decision.judgements[recipe]
+            counts[recipe][judgement.verdict if judgement else "not run yet"] += 1
+    return counts
+
+
+def _command(experiment: str, scale: Scale, folder: Path) -> str:
+    """Return what to type; a folder far away by its name, as others may read the page."""
+    command = f"dkae reproduce {experiment}".rstrip() + f" --scale {scale.name}"
+    if folder.parts[-2:] == ("results", scale.name):
+        return command
+    named = folder.resolve().name if folder.is_absolute() else folder.as_posix()
+    return f"{command} --out {shlex.quote(named)}"
