@@ -155,7 +155,7 @@ def _run(workshop: Workshop, job: Job, reporter: Reporter) -> Run:
             "commit": provenance.commit(),
             "machine": provenance.machine(),
             "started": started.isoformat(timespec="seconds"),
-            "seconds": round(time.perf_counter() - start, 1),
+            "seconds": round(time.perf_counter() - start, 3),
             **memory,
         },
     )

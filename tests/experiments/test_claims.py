@@ -1,0 +1,161 @@
+"""Claims are judged by the numbers: each verdict can be reached, and missing runs give none."""
+
+from __future__ import annotations
+
+import pytest
+
+from dkae.experiments.scales import ALIGNMENT_WEIGHTS
+from dkae.experiments.study import STUDY
+from tests.experiments.helpers import invented
+
+
+def judge(name, runs, i=0):
+    return STUDY[name].claims[i].judge(runs)
+
+
+def curve(name, losses):
+    return [
+        invented(name, {"validation": {"reconstruction_mse": r, "alignment_loss": c}}, point=x)
+        for x, (r, c) in losses.items()
+    ]
+
+
+TRADEOFF = {w: (0.01 + 0.02 * w, 0.5 - 0.4 * w) for w in ALIGNMENT_WEIGHTS}
+FLAT = {w: (0.01 + (w == 1), 0.1 + (w == 0) - 0.001 * w) for w in ALIGNMENT_WEIGHTS}
+
+
+def test_lambda():
+    assert judge("lambda", curve("lambda", TRADEOFF)).verdict == "reproduced"
+    opposite = {w: (c, r) for w, (r, c) in TRADEOFF.items()}
+    assert judge("lambda", curve("lambda", opposite)).verdict == "not reproduced"
+    assert judge("lambda", curve("lambda", TRADEOFF)[:-1]) is None
+
+
+def test_flat_middle():
+    assert judge("lambda", curve("lambda", FLAT), 1).verdict == "reproduced"
+    steep = judge("lambda", curve("lambda", TRADEOFF), 1)
+    assert steep.verdict == "not reproduced"
+    assert "80 % of the range of L_r" in steep.ours
+    assert judge("lambda", [], 1) is None
+
+
+def test_code_size():
+    falling = {n: (1 / n, 2 / n) for n in (10, 100, 1000)}
+    rising = {n: (1 / n, n) for n in (10, 100, 1000)}
+    assert judge("code-size", curve("code-size", falling)).verdict == "reproduced"
+    assert judge("code-size", curve("code-size", rising)).verdict == "not reproduced"
+    assert judge("code-size", curve("code-size", falling)[:2]) is None
+
+
+@pytest.mark.parametrize(
+    ("mse", "l_c", "expected"),
+    [(0.01, 0.1, "reproduced"), (0.03, 0.1, "not reproduced"), (0.01, 0.9, "not reproduced")],
+)
+def test_tradeoff(mse, l_c, expected):
+    scores = {
+        "0": {"reconstruction_mse": 0.009, "alignment_loss": 0.8},
+        "0.1": {"reconstruction_mse": mse, "alignment_loss": l_c},
+        "0.75": {"reconstruction_mse": 0.02, "alignment_loss": 0.09},
+    }
+    run = invented("tradeoff", scores)
+    assert judge("tradeoff", [run]).verdict == expected
+    assert judge("tradeoff", [run], 1).verdict == "does not hold"
+    scores["0.1"]["reconstruction_mse"] = 0.007
+    assert judge("tradeoff", [run], 1).verdict == "holds"
+    assert judge("tradeoff", []) is None
+
+
+def ideal(*rows):
+    return [
+        invented("ideal-kernel", {"P": p, "K_AE": a, "C": c}, seed=i)
+        for i, (p, a, c) in enumerate(rows)
+    ]
+
+
+def test_ideal_kernel_autoencoder():
+    sure = ideal((1.00, 1.14, 1), (1.01, 1.14, 1), (0.99, 1.13, 1))
+    assert judge("ideal-kernel", sure).verdict == "reproduced"
+    assert "13.7" in judge("ideal-kernel", sure).ours
+    unsure = ideal((1.00, 1.14, 1), (1.14, 1.00, 1), (1.0, 1.1, 1))
+    assert judge("ideal-kernel", unsure).verdict == "not reproduced"
+    assert judge("ideal-kernel", []) is None
+
+
+def test_ideal_kernel_prior_is_judged_within_seeds():
+    # Between seeds P moves by 0.1, ten times the gap within a seed.
+    better = ideal((1.00, 1, 0.990), (1.10, 1, 1.089), (1.05, 1, 1.041))
+    assert judge("ideal-kernel", better, 1).verdict == "better"
+    slightly = ideal((1.00, 1, 0.990), (1.10, 1, 1.101), (1.05, 1, 1.049))
+    assert judge("ideal-kernel", slightly, 1).verdict == "reproduced"
+    assert "contains 0" in judge("ideal-kernel", slightly, 1).note
+    worse = ideal((1.00, 1, 1.01), (1.10, 1, 1.101))
+    assert judge("ideal-kernel", worse, 1).verdict == "not reproduced"
+
+
+@pytest.mark.parametrize(
+    ("crossings", "expected"),
+    [
+        ((16, 16), "reproduced"),
+        ((18, 16), "better"),
+        ((15, 16), "not reproduced"),
+        ((None,), "better"),
+    ],
+)
+def test_kernel_pca(crossings, expected):
+    runs = [
+        invented(
+            "kernel-pca",
+            {
+                "m": list(range(1, 33)),
+                "crossing_in_sample": m,
+                "crossing_out_of_sample": m,
+                "dkae_out_of_sample": 0.1,
+            },
+            seed=i,
+        )
+        for i, m in enumerate(crossings)
+    ]
+    assert judge("kernel-pca", runs).verdict == expected
+    assert judge("kernel-pca", []) is None
+
+
+def denoised(point, seed=0, **errors):
+    scores = {"5 and 6": {name: {"mse": mse} for name, mse in errors.items()}}
+    return invented("denoising", scores, seed=seed, point=point)
+
+
+def clean(dkae, kernel_pca, seed):
+    errors = {"dkAE + PCA": dkae, "kernel PCA, PCK": kernel_pca, "linear PCA": 0.0166}
+    return denoised("clean", seed, **errors)
+
+
+@pytest.mark.parametrize(
+    ("dkae", "kernel_pca", "expected"),
+    [
+        ((0.036, 0.0361), (0.045, 0.0451), "reproduced"),
+        ((0.030, 0.0301), (0.045, 0.0451), "better"),
+        ((0.030, 0.050), (0.045, 0.0451), "not reproduced"),
+    ],
+)
+def test_denoising(dkae, kernel_pca, expected):
+    pairs = enumerate(zip(dkae, kernel_pca, strict=True))
+    runs = [clean(a, b, seed) for seed, (a, b) in pairs]
+    assert judge("denoising", runs).verdict == expected
+    assert judge("denoising", runs, 1) is None
+
+
+@pytest.mark.parametrize(("mse", "expected"), [(0.010, "holds"), (0.020, "does not hold")])
+def test_denoising_against_linear_pca(mse, expected):
+    runs = [clean(0.03, 0.04, 0), denoised("noisy", **{"denoising dkAE + PCA": mse})]
+    assert judge("denoising", runs, 1).verdict == expected
+
+
+@pytest.mark.parametrize(("codes", "expected"), [(0.95, "holds"), (0.91, "does not hold")])
+def test_code_space(codes, expected):
+    scores = {
+        name: {"linear classifier": x, "k-means": {"nmi": x}}
+        for name, x in {"raw input": 0.9, "plain autoencoder": 0.92, "dkAE": codes}.items()
+    }
+    for i in (0, 1):
+        assert judge("code-space", [invented("code-space", scores)], i).verdict == expected
+    assert judge("code-space", []) is None

@@ -1,0 +1,25 @@
+"""From a real run to the page: every experiment is there and every claim has a verdict."""
+
+from __future__ import annotations
+
+import re
+
+from dkae.experiments.study import STUDY
+from dkae.report.study import write_figures, write_study_page
+
+
+def test_the_page_of_a_whole_study(smoke, tmp_path):
+    text = write_study_page(smoke, tmp_path / "page.html").read_text(encoding="utf-8")
+    for name in STUDY:
+        assert f'id="{name}"' in text
+    n_claims = sum(len(experiment.claims) for experiment in STUDY.values())
+    badges = re.findall(r'class="badge ([^"]+)"', text)
+    assert len(badges) == 2 * 2 * n_claims  # two recipes, in the summary and in the sections
+    assert "not-run-yet" not in badges
+    assert "missing" not in text
+
+
+def test_figures_of_a_whole_study(smoke, tmp_path):
+    names = {path.name for path in write_figures(smoke, tmp_path)}
+    assert {path.suffix for path in tmp_path.iterdir()} == {".svg", ".png"}
+    assert len(names) >= len(STUDY)

@@ -1,0 +1,167 @@
+"""Runs that are done, interrupted, killed, or fail."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dkae.experiments import study
+from dkae.experiments.declaration import Outcome
+from dkae.experiments.results import read_run, read_runs, write_run
+from dkae.experiments.runner import make_plan
+from dkae.experiments.scales import SCALES
+from tests.experiments.helpers import BOTH, Quiet, run_study
+
+SMOKE = SCALES["smoke"]
+ONE = {"names": ["tradeoff"], "recipes": ["default"]}
+
+# Patches the checkpoint to be written after each epoch, and kills itself after some steps.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import torch
+from dkae.training import checkpoint
+from tests.experiments.helpers import Quiet, run_study
+
+torch.set_num_threads(1)
+checkpoint.EVERY_SECONDS = 0
+
+class Killer(Quiet):
+    def step(self):
+        super().step()
+        if self.n_steps == int(sys.argv[2]):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+run_study(Path(sys.argv[1]), ["tradeoff"], ["paper"], reporter=Killer())
+"""
+
+
+def test_all_jobs_leave_a_result(smoke, runs):
+    names = {job.name for e in study.STUDY.values() for job in e.jobs(SMOKE, BOTH)}
+    assert {path.stem for path in smoke.glob("*.json")} == names
+    assert len(runs) == len(names)
+
+
+def test_a_result_says_where_it_comes_from(runs):
+    for run in runs:
+        assert run.provenance["versions"]["dkae"]
+        assert run.provenance["seconds"] > 0
+        assert run.provenance["machine"]["threads"] >= 1
+        assert run.config["scale"]["name"] == run.scale == "smoke"
+        assert run.models
+        for model in run.models.values():
+            losses = model["history"]["fine-tuning"]
+            assert len(losses["alignment_loss"]) == model["config"]["params"]["max_iter"]
+            assert model["layers"][0] == 784
+        assert run.counts["rows"] == {"train": 600, "validation": 200, "test": 200}
+        assert run.counts["mixtures"] == 4 * 5
+        assert run.counts["posterior columns"] == 4 * sum(range(2, 7))
+        assert run.counts["batches that see each pair once"] == 144
+
+
+def test_results_have_no_paths(smoke):
+    for path in smoke.glob("*.json"):
+        assert str(Path.home()) not in path.read_text()
+        assert str(smoke) not in path.read_text()
+
+
+def test_what_is_done_is_skipped(smoke):
+    plan = make_plan(list(study.STUDY), SMOKE, BOTH, None, smoke)
+    assert plan.todo == ()
+    assert plan.networks == ()
+
+
+def test_a_result_that_is_deleted_comes_back_without_training(smoke):
+    path = smoke / "ideal-kernel-default-seed1.json"
+    before = read_run(path)
+    path.unlink()
+    reporter = Quiet()
+    assert run_study(smoke, ["ideal-kernel"], reporter=reporter) == []
+    assert reporter.n_steps == 0
+    assert list(reporter.errors) == [path.stem]
+    assert read_run(path).scores == before.scores
+
+
+def test_a_plan_writes_nothing(tmp_path):
+    plan = make_plan(["lambda"], SMOKE, BOTH, None, tmp_path / "out")
+    assert len(plan.todo) == 18
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_seeds_than_declared(tmp_path):
+    plan = make_plan(["lambda"], SMOKE, ["paper"], 3, tmp_path)
+    assert {job.seed for job in plan.todo} == {0, 1, 2}
+
+
+def test_a_result_of_another_configuration_is_not_overwritten(smoke, tmp_path):
+    run = read_run(smoke / "tradeoff-default-seed0.json")
+    path = tmp_path / "tradeoff-default-seed0.json"
+    write_run(replace(run, config_hash="0"), path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"another configuration .*pass another --out, or delete"):
+        run_study(tmp_path, **ONE)
+    assert path.read_bytes() == before
+
+
+def test_a_failure_is_reported_and_the_rest_goes_on(tmp_path, monkeypatch):
+    def fail(workshop, job, models):
+        if job.recipe == "paper":
+            raise RuntimeError("no luck")
+        return Outcome({"x": 1.0})
+
+    broken = replace(study.STUDY["tradeoff"], measure=fail)
+    monkeypatch.setitem(study.STUDY, "tradeoff", broken)
+    reporter = Quiet()
+    (failure,) = run_study(tmp_path, ["tradeoff"], reporter=reporter)
+    assert (failure.job.recipe, failure.error) == ("paper", "RuntimeError: no luck")
+    assert 'raise RuntimeError("no luck")' in failure.trace
+    assert [run.recipe for run in read_runs(tmp_path)] == ["default"]
+    assert list(reporter.errors.values()) == ["RuntimeError: no luck", None]
+
+
+def test_ctrl_c_ends_the_study_and_the_next_call_goes_on(tmp_path, smoke, monkeypatch):
+    monkeypatch.setattr("dkae.training.checkpoint.EVERY_SECONDS", 0)
+
+    class Impatient(Quiet):
+        def step(self):
+            super().step()
+            if self.n_steps == 25:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_study(tmp_path, **ONE, reporter=Impatient())
+    reporter = Quiet()
+    assert run_study(tmp_path, **ONE, reporter=reporter) == []
+    assert reporter.n_steps == 3 * 40 - 20  # the last checkpoint was after two epochs of ten steps
+    assert_same(tmp_path, smoke, "tradeoff-default-seed0.json")
+
+
+@pytest.mark.parametrize(
+    "n_steps", [15, 37, 95], ids=["in the layers", "in the code", "end to end"]
+)
+def test_a_killed_study_goes_on_to_the_same_numbers(tmp_path, smoke, n_steps):
+    command = [sys.executable, "-c", KILLED, str(tmp_path), str(n_steps)]
+    root = Path(__file__).parents[2]
+    killed = subprocess.run(command, cwd=root, check=False, capture_output=True, timeout=120)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    assert not list(tmp_path.glob("*.json"))
+    assert list((tmp_path / "cache").glob("*.checkpoint"))
+    reporter = Quiet()
+    assert run_study(tmp_path, ["tradeoff"], ["paper"], reporter=reporter) == []
+    n_all = 3 * 10 + 3 * (10 + 40)
+    assert reporter.n_steps == n_all - n_steps + 1  # an epoch is one step, the last one was lost
+    assert_same(tmp_path, smoke, "tradeoff-paper-seed0.json")
+
+
+def assert_same(folder: Path, other: Path, name: str) -> None:
+    ours, theirs = (json.loads((f / name).read_text()) for f in (folder, other))
+    for key in ("config_hash", "scores", "pictures", "counts"):
+        assert ours[key] == theirs[key]
+    for label, model in ours["models"].items():
+        assert model["history"] == theirs["models"][label]["history"]

@@ -1,0 +1,157 @@
+"""What is shared is made once, and under the right name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dkae import DeepKernelizedAutoencoder
+from dkae.experiments.scales import SCALES
+from dkae.experiments.workshop import REG_COVAR, Network, Workshop, digest
+from dkae.kernels import ProbabilisticClusterKernel
+from dkae.spectral import KernelPCA
+
+SMOKE = SCALES["smoke"]
+NETWORK = Network("paper", 0, 0.1, 8)
+
+
+@pytest.fixture
+def workshop(tmp_path) -> Workshop:
+    return Workshop(SMOKE, tmp_path)
+
+
+def count_fits(monkeypatch) -> list[DeepKernelizedAutoencoder]:
+    fits = []
+    fit = DeepKernelizedAutoencoder.fit
+
+    def counted(self, *args, **kwargs):
+        fits.append(self)
+        return fit(self, *args, **kwargs)
+
+    monkeypatch.setattr(DeepKernelizedAutoencoder, "fit", counted)
+    return fits
+
+
+def weights_of(model):
+    return {name: w.numpy() for name, w in model.network_.state_dict().items()}
+
+
+def test_parts_are_disjoint_and_of_the_size_of_the_scale(workshop):
+    sizes = {name: part.X.shape for name, part in workshop.parts.items()}
+    assert sizes == {"train": (600, 784), "validation": (200, 784), "test": (200, 784)}
+    rows = {row.tobytes() for part in workshop.parts.values() for row in part.X}
+    assert len(rows) == 1000
+    assert all(len(part.X) == len(part.y) for part in workshop.parts.values())
+
+
+def test_a_network_is_trained_once(workshop, monkeypatch):
+    first = workshop.train(NETWORK)
+    fits = count_fits(monkeypatch)
+    again = Workshop(SMOKE, workshop.cache).train(NETWORK)
+    assert fits == []
+    X = workshop.parts["test"].X
+    assert np.array_equal(first.transform(X), again.transform(X))
+    assert workshop.is_trained(NETWORK)
+
+
+def test_layers_below_the_code_are_pretrained_once_for_a_seed(workshop, monkeypatch):
+    fits = count_fits(monkeypatch)
+    others = ({}, {"alignment_weight": 0.9}, {"n_components": 4})
+    for network in (replace(NETWORK, **other) for other in others):
+        phases = {record["phase"] for record in workshop.train(network).history_}
+        assert phases == {"layer 4", "fine-tuning"}
+    assert len(fits) == 4
+    assert len(list(workshop.cache.glob("layers-*.safetensors"))) == 1
+    workshop.train(replace(NETWORK, seed=1))
+    assert len(list(workshop.cache.glob("layers-*.safetensors"))) == 2
+
+
+def test_the_network_starts_from_the_shared_layers(workshop, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        DeepKernelizedAutoencoder,
+        "fit",
+        lambda self, X, checkpoint=None, pretrained=None, fit=DeepKernelizedAutoencoder.fit: (
+            seen.append(pretrained) or fit(self, X, checkpoint=checkpoint, pretrained=pretrained)
+        ),
+    )
+    workshop.train(NETWORK)
+    workshop.train(replace(NETWORK, alignment_weight=0.9))
+    lower, first, second = seen
+    assert lower is None
+    assert [layer.config["n_out"] for layer in first.layers] == list(SMOKE.hidden_layer_sizes)
+    for a, b in zip(first.parameters(), second.parameters(), strict=True):
+        assert np.array_equal(a.detach().numpy(), b.detach().numpy())
+
+
+def test_the_default_recipe_pretrains_nothing(workshop):
+    model = workshop.train(Network("default", 0, 0.1, 8))
+    assert {record["phase"] for record in model.history_} == {"fine-tuning"}
+    assert list(workshop.cache.glob("layers-*")) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"recipe": "default"},
+        {"seed": 1},
+        {"alignment_weight": 0.2},
+        {"n_components": 9},
+        {"input_noise": 0.5},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_whatever_differs_has_another_hash(workshop, change):
+    configs = [workshop.config(n) for n in (NETWORK, replace(NETWORK, **change))]
+    assert digest(configs[0]) != digest(configs[1])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_train": 500},
+        {"batch_size": 40},
+        {"kernel": {**SMOKE.kernel, "max_components": 5}},
+        {"schedules": {"paper": {"epoch": 2}, "default": {}}},
+        {"hidden_layer_sizes": (16,)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_another_scale_has_another_hash(tmp_path, change):
+    other = Workshop(replace(SMOKE, **change), tmp_path)
+    assert digest(other.config(NETWORK)) != digest(Workshop(SMOKE, tmp_path).config(NETWORK))
+
+
+def test_a_hash_does_not_depend_on_the_order_of_keys():
+    assert digest({"a": 1, "b": (2, 3)}) == digest({"b": [2, 3], "a": 1})
+
+
+def test_the_shared_kernel_is_the_cluster_kernel(workshop):
+    X, new = workshop.parts["train"].X, workshop.parts["test"].X[:50] + np.float32(0.01)
+    params = {**SMOKE.kernel, "reg_covar": REG_COVAR, "random_state": 3}
+    alone = ProbabilisticClusterKernel(**params).fit(X)
+    shared = workshop.kernel(3)
+    rows = np.arange(0, 600, 7)
+    assert np.array_equal(shared.on(X).block(rows), alone.on(X).block(rows))
+    assert np.array_equal(shared.gram(new), alone.gram(new))
+    assert np.array_equal(shared.gram(new, X), alone.gram(new, X))
+    assert shared.counts["mixtures"] == alone.n_mixtures_
+    assert shared.counts["posterior columns"] == alone.transform(new).shape[1]
+
+
+def test_posteriors_are_computed_once(workshop, monkeypatch):
+    workshop.kernel(0).on(workshop.parts["train"].X)
+    monkeypatch.setattr(ProbabilisticClusterKernel, "fit", None)
+    again = Workshop(SMOKE, workshop.cache)
+    assert len(again.kernel(0).on(again.parts["train"].X)) == SMOKE.n_train
+
+
+def test_kernel_pca_takes_the_shared_kernel_as_features(workshop):
+    X = workshop.parts["train"].X
+    params = workshop.kernel_config(0)["params"]
+    alone = KernelPCA(5, kernel=ProbabilisticClusterKernel(**params), center=False, random_state=0)
+    shared = KernelPCA(5, kernel=workshop.kernel(0), center=False, random_state=0)
+    assert np.allclose(np.abs(shared.fit_transform(X)), np.abs(alone.fit_transform(X)), atol=1e-5)
+    assert shared.X_fit_ is None
