@@ -85,7 +85,7 @@ class DeepKernelizedAutoencoder(
     learning_rate : {"onecycle", "cosine", "constant"}, default="onecycle"
         Schedule of the learning rate; "onecycle" also moves Adam's first moment between 0.95 and
         0.85, as is usual with it.
-    learning_rate_init : float, default=0.001
+    learning_rate_init : float, default=0.002
         The (largest) learning rate of Adam.
     max_grad_norm : float, optional
         Gradients are clipped to this norm.
@@ -171,7 +171,7 @@ class DeepKernelizedAutoencoder(
         epoch: str | int = 100,
         pretrain_max_iter: int = 0,
         learning_rate: str = "onecycle",
-        learning_rate_init: float = 0.001,
+        learning_rate_init: float = 0.002,
         max_grad_norm: float | None = None,
         input_noise: float = 0.0,
         early_stopping: bool = False,

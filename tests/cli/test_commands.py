@@ -288,3 +288,28 @@ def test_ensembles_are_kernels_by_name(kernel, tmp_path):
     out = tmp_path / "model.safetensors"
     succeed("fit", "digits", "-o", out, "--kernel", kernel, *TINY)
     assert load(out).transform(load_dataset("digits")).shape == (1797, 4)
+
+
+def test_fit_goes_on_from_a_checkpoint(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("dkae.training.checkpoint.EVERY_SECONDS", 0)
+    fitting = ("fit", folder / "rows.npy", *TINY, "--max-iter", 3)
+    succeed(*fitting, "-o", tmp_path / "whole.safetensors")
+    broken = (*fitting, "-o", tmp_path / "broken.safetensors", "--checkpoint", tmp_path / "state")
+    with monkeypatch.context() as patch:
+        # The progress of a quiet fit: stop in the third epoch of five steps.
+        steps = iter([None] * 12)
+        patch.setattr("dkae.training.progress.Silence.step", lambda self: _next_or_stop(steps))
+        assert run(*broken).exit_code == 1
+    assert (tmp_path / "state").exists()
+    succeed(*broken)
+    assert not (tmp_path / "state").exists()
+    whole, resumed = (load(tmp_path / f"{name}.safetensors") for name in ("whole", "broken"))
+    X = np.load(folder / "rows.npy")
+    assert np.array_equal(whole.transform(X), resumed.transform(X))
+
+
+def _next_or_stop(steps):
+    try:
+        next(steps)
+    except StopIteration:
+        raise KeyboardInterrupt from None

@@ -41,8 +41,15 @@ _ARRAYS = ".npy .npz .csv"
 @click.option("--seed", "random_state", type=int, default=0, show_default=True)
 @click.option("--set", "extra", multiple=True, metavar="NAME=VALUE", help="Any other parameter.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.option("--checkpoint", help="File to go on from after an interruption.")
 def fit(
-    data: str, out: Path, recipe: str, gram: str | None, extra: tuple[str, ...], **options: Any
+    data: str,
+    out: Path,
+    recipe: str,
+    gram: str | None,
+    extra: tuple[str, ...],
+    checkpoint: str | None,
+    **options: Any,
 ) -> None:
     """Learn a feature map from DATA and save it as one file."""
     with clear_errors():
@@ -55,7 +62,8 @@ def fit(
         model = RECIPES[check_choice("recipe", recipe, RECIPES)]()
         _check_names(params, model.get_params(deep=False))
         rows = read_array(data)
-        model.set_params(**params).fit(rows, gram=None if gram is None else read_array(gram))
+        prior = None if gram is None else read_array(gram)
+        model.set_params(**params).fit(rows, gram=prior, checkpoint=checkpoint)
         save(model, out)
     last = model.history_[-1] if model.history_ else {}
     losses = "  ".join(f"{name} {last[name]:.5g}" for name in last if name.endswith("loss"))
