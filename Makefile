@@ -1,6 +1,6 @@
 # The two commands: `make demo` and `make test`. Each sets up all it needs, the first time it runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo study test lint format bench clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
@@ -19,8 +19,14 @@ $(READY): pyproject.toml constraints.txt
 	    --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(READY) ## train on handwritten digits and leave a page to look at in demo/
+demo: $(READY) ## train on digits, run the study in small, leave pages in demo/ and demo/study/
 	$(BIN)/dkae demo --out demo
+	$(BIN)/dkae reproduce --scale demo --out demo/study
+	$(BIN)/dkae report demo/study
+
+study: $(READY) ## every table and figure of the paper at the scale laptop: hours, and it can be interrupted
+	$(BIN)/dkae reproduce --scale laptop
+	$(BIN)/dkae report results/laptop
 
 test: $(READY) ## run the whole test suite
 	$(BIN)/python -m pytest

@@ -113,7 +113,7 @@ def test_gamma_is_a_number(results):
 
 def test_versions_are_noted(results):
     assert results["versions"]["dkae"] == dkae.__version__
-    assert set(results["versions"]) == {"dkae", "python", "torch", "scikit-learn", "numpy"}
+    assert set(results["versions"]) == {"dkae", "python", "torch", "scikit-learn", "numpy", "scipy"}
 
 
 def test_results_are_strict_json(folder):

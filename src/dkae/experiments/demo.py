@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import platform
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sklearn
-import torch
 from numpy.typing import NDArray
 
-from dkae import __version__
 from dkae.comparison import compare_grams
 from dkae.datasets import load_mnist20k
 from dkae.estimator import DeepKernelizedAutoencoder
+from dkae.experiments.provenance import versions
 from dkae.kernels import PairwiseKernel
 from dkae.kernels.base import Floats
 
@@ -63,7 +60,7 @@ def run_demo(out: Path, *, n_steps: int, seed: int, verbose: bool) -> dict[str, 
         "n_steps": model.n_iter_ * int(model.epoch),
         "config": {k: v for k, v in model.get_params().items() if k != "verbose"},
         "gamma": kernel.gamma_,
-        "versions": _versions(),
+        "versions": versions(),
         "scores": _scores(model, kernel, X_test),
         "history": model.history_,
     }
@@ -99,14 +96,4 @@ def _pictures(
         "prior_gram": kernel.gram(sorted_rows),
         "code_gram": model.gram(sorted_rows),
         "gram_classes": y[np.concatenate(by_class)],
-    }
-
-
-def _versions() -> dict[str, str]:
-    return {
-        "dkae": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "scikit-learn": sklearn.__version__,
-        "numpy": np.__version__,
     }

@@ -1,0 +1,54 @@
+"""The plan in words, and the operations it is estimated from."""
+
+from __future__ import annotations
+
+import pytest
+
+from dkae.experiments import estimate
+from dkae.experiments.cost import layer_sizes, network_operations, step_operations
+from dkae.experiments.runner import make_plan
+from dkae.experiments.scales import SCALES
+
+SMOKE = SCALES["smoke"]
+
+
+def test_operations_of_a_step_by_hand():
+    # Up and down through 3 x 2 weights for 5 rows, a product and a sum each, and twice that back.
+    assert step_operations([3, 2], 5) == 5 * (3 * 2) * 2 * 2 * 3
+
+
+def test_operations_of_a_network_by_hand():
+    scale = SCALES["laptop"]
+    sizes, estimator = layer_sizes(scale, 2000), scale.estimator("paper")
+    k = 200
+    layers = [784 * 500, 500 * 500, 500 * 2000, 2000 * 2000]
+    expected = 12 * k * (600 * layers[3] + 2000 * sum(layers))
+    assert network_operations(estimator, sizes, 14_000, n_pretrained=3) == expected
+    expected += 12 * k * 600 * sum(layers[:3])
+    assert network_operations(estimator, sizes, 14_000, n_pretrained=0) == expected
+
+
+def test_a_plan_costs_its_networks_and_its_measurements(tmp_path, monkeypatch):
+    monkeypatch.setattr(estimate, "seconds_per_operation", lambda scale: 1e-6)
+    plan = make_plan(["lambda"], SMOKE, ["default"], None, tmp_path)
+    training = sum(plan.operations(network) for network in plan.networks) * 1e-6
+    measuring = 9 * estimate.MEASURING_SECONDS["lambda"] * 600 / 14_000
+    assert estimate.estimate_seconds(plan) == pytest.approx(training + measuring)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(20, "20 seconds"), (600, "10.0 minutes"), (7200, "2.0 hours"), (864_000, "10.0 days")],
+)
+def test_durations(tmp_path, monkeypatch, seconds, text):
+    monkeypatch.setattr(estimate, "estimate_seconds", lambda plan: seconds)
+    plan = make_plan(["code-size"], SMOKE, ["default"], None, tmp_path)
+    described = estimate.describe(plan)
+    assert f"3 runs with 3 networks to train, about {text} on this machine" in described
+    assert str(tmp_path) in described
+
+
+def test_there_is_a_time_for_every_experiment():
+    from dkae.experiments.study import STUDY
+
+    assert set(estimate.MEASURING_SECONDS) == set(STUDY)

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import dkae
+from dkae.experiments import provenance
+
+
+def test_versions():
+    assert provenance.versions()["dkae"] == dkae.__version__
+    assert provenance.versions()["numpy"] == np.__version__
+
+
+def test_the_commit_is_one_or_unknown():
+    commit = provenance.commit()
+    assert commit is None or re.fullmatch(r"[0-9a-f]{40}(\+changes)?", commit)
+
+
+def test_the_commit_is_unknown_without_git(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert provenance.commit.__wrapped__() is None
+
+
+def test_the_machine_has_no_name():
+    assert set(provenance.machine()) == {"system", "processor", "cores", "threads"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can start the peak anew")
+def test_the_peak_is_that_of_the_block_alone():
+    with provenance.peak_memory() as large:
+        np.ones(40_000_000).sum()
+    with provenance.peak_memory() as small:
+        pass
+    assert large["peak_memory_mb"] - small["peak_memory_mb"] > 200
