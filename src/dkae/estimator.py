@@ -237,7 +237,7 @@ class DeepKernelizedAutoencoder(
         checkpoint : path, optional
             File that keeps the state of the training, written about once a minute. Where it exists,
             training goes on from it, to the very result of an unbroken fit; Ctrl-C is then an error
-            and not the end of training. A complete fit removes the file.
+            and not the end of training. Delete it once the model is saved.
         pretrained : Autoencoder, optional
             Lowest layers of the network, such as ``Autoencoder(model.network_.layers[:-1])``. Their
             weights are copied, and pretraining leaves these layers out.
@@ -271,8 +271,6 @@ class DeepKernelizedAutoencoder(
         self.network_ = network
         self.kernel_ = kernel if gram is None else None
         self.kernel_scale_ = compare_grams(self._encode(X[rows]), FixedPrior(block)).scale
-        if path is not None:
-            path.unlink(missing_ok=True)
         return self
 
     def transform(self, X: Any) -> Floats:

@@ -36,7 +36,7 @@ def test_numbers_that_are_none_are_not_written(tmp_path):
 def test_a_file_that_is_no_result_is_refused(tmp_path, content):
     path = tmp_path / "a.json"
     path.write_text(content)
-    with pytest.raises(ResultFileError, match=r"a.json is not a result .* delete it"):
+    with pytest.raises(ResultFileError, match=r"a.json is not a result .* move it away"):
         read_run(path)
 
 

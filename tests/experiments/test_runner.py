@@ -104,7 +104,7 @@ def test_a_result_of_another_configuration_is_not_overwritten(smoke, tmp_path):
     path = tmp_path / "tradeoff-default-seed0.json"
     write_run(replace(run, config_hash="0"), path)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match=r"another configuration .*pass another --out, or delete"):
+    with pytest.raises(ValueError, match=r"another configuration .*pass another --out, or move"):
         run_study(tmp_path, **ONE)
     assert path.read_bytes() == before
 

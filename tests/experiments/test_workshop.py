@@ -12,6 +12,7 @@ from dkae.experiments.scales import SCALES
 from dkae.experiments.workshop import REG_COVAR, Network, Workshop, digest
 from dkae.kernels import ProbabilisticClusterKernel
 from dkae.spectral import KernelPCA
+from dkae.training.progress import Silence
 
 SMOKE = SCALES["smoke"]
 NETWORK = Network("paper", 0, 0.1, 8)
@@ -84,6 +85,24 @@ def test_the_network_starts_from_the_shared_layers(workshop, monkeypatch):
     assert [layer.config["n_out"] for layer in first.layers] == list(SMOKE.hidden_layer_sizes)
     for a, b in zip(first.parameters(), second.parameters(), strict=True):
         assert np.array_equal(a.detach().numpy(), b.detach().numpy())
+
+
+def test_a_model_that_cannot_be_saved_is_not_lost(workshop, monkeypatch):
+    monkeypatch.setattr("dkae.training.checkpoint.EVERY_SECONDS", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr("dkae.experiments.workshop.save", _no_space)
+        with pytest.raises(OSError, match="No space left"):
+            workshop.train(Network("default", 0, 0.1, 8))
+    assert len(list(workshop.cache.glob("network-*.checkpoint"))) == 1
+    steps = []
+    workshop.progress = type("Count", (Silence,), {"step": lambda self: steps.append(1)})()
+    workshop.train(Network("default", 0, 0.1, 8))
+    assert steps == []  # the last epoch was in the checkpoint
+    assert list(workshop.cache.glob("*.checkpoint")) == []
+
+
+def _no_space(model, path):
+    raise OSError("No space left on device")
 
 
 def test_the_default_recipe_pretrains_nothing(workshop):

@@ -104,8 +104,8 @@ class TestResuming:
                 small(recipe).fit(rows, checkpoint=file)
             assert file.exists() == (i > 0)
             break_at(None)
-            assert_same(small(recipe).fit(rows, checkpoint=file), unbroken)
-            assert not file.exists()
+            for _ in range(2):  # the file stays, and a fit that is over goes on to the same end
+                assert_same(small(recipe).fit(rows, checkpoint=file), unbroken)
 
     @pytest.mark.parametrize(
         ("recipe", "phase"),
@@ -175,10 +175,11 @@ class TestResuming:
         break_at(None)
         assert_same(model().fit(rows, checkpoint=tmp_path / "c"), model().fit(rows))
 
-    def test_a_link_stays_and_the_file_goes(self, rows, tiny, tmp_path, always):
+    def test_a_link_stays_a_link(self, rows, tiny, tmp_path, always):
         (tmp_path / "link").symlink_to(tmp_path / "file")
         tiny().fit(rows, checkpoint=tmp_path / "link")
-        assert [path.name for path in tmp_path.iterdir()] == ["link"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
+        assert (tmp_path / "link").is_symlink()
 
 
 class TestInterruption:
@@ -412,9 +413,9 @@ class TestPretrainedLayers:
         for i in range(1, len(unbroken.history_)):
             break_at(i)
             with pytest.raises(Killed):
-                deep().fit(rows, pretrained=lower, checkpoint=tmp_path / "c")
+                deep().fit(rows, pretrained=lower, checkpoint=tmp_path / str(i))
             break_at(None)
-            resumed = deep().fit(rows, pretrained=lower, checkpoint=tmp_path / "c")
+            resumed = deep().fit(rows, pretrained=lower, checkpoint=tmp_path / str(i))
             assert_same(resumed, unbroken)
 
     def test_an_estimator_is_not_a_network(self, rows, tiny):

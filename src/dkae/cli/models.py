@@ -65,6 +65,8 @@ def fit(
         prior = None if gram is None else read_array(gram)
         model.set_params(**params).fit(rows, gram=prior, checkpoint=checkpoint)
         save(model, out)
+        if checkpoint is not None:
+            Path(checkpoint).unlink(missing_ok=True)
     last = model.history_[-1] if model.history_ else {}
     losses = "  ".join(f"{name} {last[name]:.5g}" for name in last if name.endswith("loss"))
     click.echo(f"{out}: {len(rows)} rows -> {model.network_.n_components} components  {losses}")

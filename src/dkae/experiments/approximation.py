@@ -58,15 +58,18 @@ def crossing(losses: NDArray[Any], level: float) -> int | None:
 def _judge(runs: Sequence[Run]) -> Judgement | None:
     if not runs:
         return None
-    crossings = [r.scores["crossing_out_of_sample"] or r.scores["m"][-1] + 1 for r in runs]
-    inside = [r.scores["crossing_in_sample"] or r.scores["m"][-1] + 1 for r in runs]
-    loss = estimate([run.scores["dkae_out_of_sample"] for run in runs])
-    mean = estimate(crossings).mean
+    inside, outside = (
+        # A curve that never crosses would do so later than its last m.
+        [r.scores[f"crossing_{part}"] or r.scores["m"][-1] + 1 for r in runs]
+        for part in ("in_sample", "out_of_sample")
+    )
+    n_never = sum(run.scores["crossing_out_of_sample"] is None for run in runs)
+    crossings, loss = estimate(outside), estimate([r.scores["dkae_out_of_sample"] for r in runs])
     return Judgement(
-        f"m < {estimate(crossings).format(1)}",
-        verdict(mean >= PAPER_CROSSING, mean > PAPER_CROSSING),
-        f"Out of sample, mean over {len(runs)} seeds (in sample: m < {estimate(inside).mean:.1f}). "
-        f"Test L_c(C, P) = {loss.format()}.",
+        f"m < {crossings.format(1)}" + (f", at least ({n_never} never cross)" if n_never else ""),
+        verdict(crossings.mean >= PAPER_CROSSING, crossings.is_above(PAPER_CROSSING)),
+        f"Test part ({crossings.seeds}; training rows: m < {estimate(inside).format(1)}); the mean "
+        f"must be at least {PAPER_CROSSING}. L_c(C, P) = {loss.format()}.",
     )
 
 
@@ -89,9 +92,10 @@ KERNEL_PCA = Experiment(
         "crossing_in_sample": "smallest m at which kernel PCA is better than dkAE",
         "crossing_out_of_sample": "the same on test rows",
     },
+    constants={},
     paper_values={"crossing": PAPER_CROSSING},
     assumptions=(
-        "Kernel PCA is uncentred: centred, it never comes near the uncentred prior.",
+        "Kernel PCA is uncentred, because the prior that it approximates is.",
         "In sample means the first training rows, as many as there are test rows, because L_c "
         "depends on the number of rows. Kernel PCA and networks saw all training rows.",
     ),

@@ -121,6 +121,8 @@ class Experiment:
     n_seeds: int
     #: What stands in the scores.
     metrics: Mapping[str, str]
+    #: Numbers that `measure` uses and no network depends on: a result of others is not this one.
+    constants: Mapping[str, Any]
     #: Numbers that the paper prints; figures without numbers have none.
     paper_values: Mapping[str, float]
     assumptions: tuple[str, ...]

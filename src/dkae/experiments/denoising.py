@@ -43,6 +43,9 @@ N_PREIMAGE_ROWS = 3000
 N_PICTURES = 10
 DIGITS = {"5 and 6": (5, 6), "all digits": tuple(range(10))}
 
+#: Table 2.
+PAPER = {"kernel PCA, PCK": 0.0427, "dkAE + PCA": 0.0358}
+
 Denoiser = Callable[[Floats], NDArray[Any]]
 
 
@@ -97,7 +100,9 @@ def _methods(
     yield "noisy input", lambda x: x
     if job.point == "clean":
         yield "linear PCA", _there_and_back(PCA(N_COMPONENTS, random_state=job.seed).fit(train))
-        yield "kernel PCA, PCK", _kernel_pca(train, workshop.kernel(job.seed), job.seed, ALPHA)
+        prior = workshop.kernel(job.seed)
+        yield "kernel PCA, PCK", _kernel_pca(train, prior, job.seed, ALPHA)
+        yield "kernel PCA, PCK, α by grid", _kernel_pca(train, prior, job.seed, "grid")
         yield "kernel PCA, RBF", _kernel_pca(train, "rbf", job.seed, "grid")
         yield "plain autoencoder + PCA", _there_and_back(plain)
         yield "dkAE + PCA", _there_and_back(dkae)
@@ -143,34 +148,47 @@ def _errors(task: _Task, denoise: Denoiser) -> dict[str, float]:
 
 
 def _mse(runs: Sequence[Run], point: str, method: str) -> list[float]:
-    return [run.scores["5 and 6"][method]["mse"] for run in runs if run.point == point]
+    return [_error(run, method) for run in runs if run.point == point]
+
+
+def _error(run: Run, method: str) -> float:
+    return float(run.scores["5 and 6"][method]["mse"])
 
 
 def _judge_kernel_pca(runs: Sequence[Run]) -> Judgement | None:
-    ours, theirs = _mse(runs, "clean", "dkAE + PCA"), _mse(runs, "clean", "kernel PCA, PCK")
+    ours = _mse(runs, "clean", "dkAE + PCA")
     if not ours:
         return None
+    # Against the better of the two ways to choose α.
+    names = ("kernel PCA, PCK", "kernel PCA, PCK, α by grid")
+    rivals = [_mse(runs, "clean", name) for name in names]
+    theirs = min(rivals, key=lambda values: estimate(values).mean)
     gap = estimate([a - b for a, b in zip(ours, theirs, strict=True)])
     error = estimate(ours)
-    better = gap.high < 0 and error.mean < DENOISING.paper_values["dkAE + PCA"]
     return Judgement(
         f"{error.format()} against {estimate(theirs).format()}",
-        verdict(gap.high < 0, better),
-        f"Difference {gap.format()} over {gap.n} seeds, paired.",
+        verdict(gap.high < 0, gap.is_below(0) and error.mean < PAPER["dkAE + PCA"]),
+        f"Difference {gap.format()}, paired ({gap.seeds}); the interval, or the one value, must "
+        "lie below 0.",
     )
 
 
-def _judge_linear_pca(runs: Sequence[Run]) -> Judgement | None:
-    ours, linear = _mse(runs, "noisy", "denoising dkAE + PCA"), _mse(runs, "clean", "linear PCA")
-    if not ours or not linear:
-        return None
-    clean = estimate(_mse(runs, "clean", "dkAE + PCA"))
-    return Judgement(
-        f"{estimate(ours).format()} against {estimate(linear).format()}",
-        own_verdict(max(ours) < estimate(linear).low),
-        "dkAE trained with noise on its input, first seed. Trained without, as in the paper, it "
-        f"reaches {clean.format()}.",
-    )
+def _judge_linear_pca(point: str, method: str) -> Callable[[Sequence[Run]], Judgement | None]:
+    def judge(runs: Sequence[Run]) -> Judgement | None:
+        ours = {r.seed: _error(r, method) for r in runs if r.point == point}
+        linear = {r.seed: _error(r, "linear PCA") for r in runs if r.point == "clean"}
+        both = sorted(ours.keys() & linear.keys())
+        if not both:
+            return None
+        gap = estimate([ours[seed] - linear[seed] for seed in both])
+        return Judgement(
+            f"{estimate([ours[seed] for seed in both]).format()} against "
+            f"{estimate([linear[seed] for seed in both]).format()}",
+            own_verdict(gap.high < 0),
+            f"Difference {gap.format()}, paired ({gap.seeds}).",
+        )
+
+    return judge
 
 
 DENOISING = Experiment(
@@ -194,14 +212,21 @@ DENOISING = Experiment(
         "psnr": "peak signal-to-noise ratio in dB",
         "mse_clipped, psnr_clipped": "the same with the noisy image clipped to [0, 1] first",
     },
-    paper_values={"kernel PCA, PCK": 0.0427, "dkAE + PCA": 0.0358},
+    constants={
+        "noise": NOISE,
+        "components": N_COMPONENTS,
+        "alpha": ALPHA,
+        "rows of the pre-image": N_PREIMAGE_ROWS,
+    },
+    paper_values=PAPER,
     assumptions=(
-        "The noise is not clipped: clipping alone takes the noisy input from 0.0625 to 0.033, "
-        "below both values of the paper. Clipped input is reported beside it.",
+        "The noise is not clipped: clipping alone takes the noisy input below both values of the "
+        "paper. Clipped input is reported beside it.",
         "Networks and mixtures learn from all digits, components and pre-image from the clean "
         "training rows of the classes that are denoised.",
-        f"The pre-image of the PCK has α = {ALPHA}, as the paper found; that of the RBF kernel "
-        "takes the best on clean validation rows.",
+        f"The pre-image has α = {ALPHA}, as the paper found, or the best α on a part of the clean "
+        "training rows (“by grid”, and with the RBF kernel); the claim is judged against the "
+        "better of the two.",
         f"With more than {N_PREIMAGE_ROWS:,} rows (all digits) the pre-image is approximated "
         "by Nyström features.",
         f"Networks that learn to denoise see noise of a random size up to {TRAINING_NOISE} on "
@@ -218,7 +243,16 @@ DENOISING = Experiment(
             "0.0358 against 0.0427",
             _judge_kernel_pca,
         ),
-        Claim("dkAE denoises better than linear PCA with 32 components", "", _judge_linear_pca),
+        Claim(
+            "dkAE + PCA, trained on clean images as in the paper, denoises better than linear PCA",
+            "",
+            _judge_linear_pca("clean", "dkAE + PCA"),
+        ),
+        Claim(
+            "dkAE + PCA, trained with noise on its input, denoises better than linear PCA",
+            "",
+            _judge_linear_pca("noisy", "denoising dkAE + PCA"),
+        ),
     ),
     networks=_networks,
     measure=_measure,

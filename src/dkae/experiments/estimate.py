@@ -25,7 +25,7 @@ FULL_SIZE = 14_000
 
 def estimate_seconds(plan: Plan) -> float:
     """Return about how long a plan takes on this machine, from a few timed steps."""
-    operations = sum(plan.operations(network) for network in plan.networks)
+    operations = sum(plan.operations(what) for what in plan.trainings)
     measuring = sum(MEASURING_SECONDS[job.experiment] for job in plan.todo)
     share = plan.scale.n_train / FULL_SIZE
     training = operations * seconds_per_operation(plan.scale) if plan.networks else 0.0

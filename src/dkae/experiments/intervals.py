@@ -27,6 +27,11 @@ class Estimate:
         return text if self.half_width is None else f"{text} ± {self.half_width:.{digits}f}"
 
     @property
+    def seeds(self) -> str:
+        """What the interval rests on, in words."""
+        return "one seed, no interval" if self.half_width is None else f"{self.n} seeds"
+
+    @property
     def low(self) -> float:
         """Lower end of the interval; the mean itself for a single value."""
         return self.mean - (self.half_width or 0.0)
@@ -35,6 +40,14 @@ class Estimate:
     def high(self) -> float:
         """Upper end of the interval; the mean itself for a single value."""
         return self.mean + (self.half_width or 0.0)
+
+    def is_below(self, value: float) -> bool:
+        """Say whether there is an interval, and all of it lies below a value."""
+        return self.half_width is not None and self.high < value
+
+    def is_above(self, value: float) -> bool:
+        """Say whether there is an interval, and all of it lies above a value."""
+        return self.half_width is not None and self.low > value
 
 
 def estimate(values: Sequence[float]) -> Estimate:

@@ -12,7 +12,8 @@ from dkae.experiments.cost import layer_sizes, step_operations
 from dkae.experiments.declaration import Job
 from dkae.experiments.runner import Plan
 from dkae.experiments.study import STUDY
-from dkae.experiments.workshop import Network
+from dkae.experiments.workshop import Layers, Network
+from dkae.training.batches import batches_per_epoch
 from dkae.training.progress import Record
 
 __all__ = ["StudyProgress"]
@@ -29,7 +30,9 @@ class StudyProgress:
 
     def __init__(self, plan: Plan, console: Console | None = None) -> None:
         self.plan = plan
-        self._waiting = {network: plan.operations(network) for network in plan.networks}
+        self._waiting: dict[Network | Layers, float] = {
+            what: plan.operations(what) for what in plan.trainings
+        }
         self._n_finished = 0
         self._completed = 0.0
         self._network: Network | None = None
@@ -56,7 +59,8 @@ class StudyProgress:
         """Count a job, and its networks, whatever part of them was left to do."""
         self._n_finished += 1
         for network in STUDY[job.experiment].networks(self.plan.scale, job).values():
-            self._completed += self._waiting.pop(network, 0.0)
+            for what in (network, Layers(network.recipe, network.seed)):
+                self._completed += self._waiting.pop(what, 0.0)
         self._bar.update(self._task, completed=self._completed, losses="")
         n = len(self.plan.todo)
         outcome = "" if error is None else f"  FAILED: {error}"
@@ -92,11 +96,15 @@ class StudyProgress:
         network = self._network
         if network is None:
             return
-        sizes = layer_sizes(self.plan.scale, network.n_components)
+        scale = self.plan.scale
+        estimator = scale.estimator(network.recipe)
+        sizes, n_epochs = layer_sizes(scale, network.n_components), estimator.max_iter
         if phase.startswith("layer "):
             i = int(phase.removeprefix("layer "))
-            sizes = sizes[i - 1 : i + 1]
-        self._step = step_operations(sizes, self.plan.scale.batch_size)
+            sizes, n_epochs = sizes[i - 1 : i + 1], estimator.pretrain_max_iter
+        self._step = step_operations(sizes, scale.batch_size)
+        n_all = n_epochs * batches_per_epoch(scale.n_train, scale.batch_size, estimator.epoch)
+        self._bar.advance(self._task, (n_all - n_steps) * self._step)  # before an interruption
         name = f"{network.recipe} λ={network.alignment_weight:g} N_c={network.n_components}"
         self._bar.update(self._task, description=f"{name}, seed {network.seed}, {phase}")
 

@@ -36,13 +36,16 @@ def versions() -> dict[str, str]:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of the source, with "+changes" if files differ from it; None if unknown."""
+    """Return the commit of the source, with "+changes" if files differ from it; None if unknown.
+
+    It is looked up once, so call it before work begins: the source may change meanwhile.
+    """
     folder = Path(__file__).parent
     try:
         _git(folder, "ls-files", "--error-unmatch", Path(__file__).name)
         changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
         return _git(folder, "rev-parse", "HEAD") + ("+changes" if changes else "")
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, subprocess.SubprocessError):
         return None
 
 

@@ -60,8 +60,8 @@ def read_run(path: Path) -> Run:
         return Run(**content)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ResultFileError(
-            f"{path} is not a result of this version of dkae ({error}): delete it, and "
-            "`dkae reproduce` makes it anew"
+            f"{path} is not a result of this version of dkae ({error}): move it away; if it was "
+            "one, `dkae reproduce` makes it anew"
         ) from error
 
 

@@ -21,7 +21,7 @@ from dkae.experiments.declaration import Experiment, Job
 from dkae.experiments.results import Run, read_run, write_run
 from dkae.experiments.scales import Scale
 from dkae.experiments.study import STUDY
-from dkae.experiments.workshop import VERSION, Network, Workshop, digest
+from dkae.experiments.workshop import VERSION, Layers, Network, Workshop, digest
 from dkae.training.batches import batches_per_epoch
 from dkae.training.progress import Progress
 
@@ -58,14 +58,24 @@ class Plan:
     done: tuple[Job, ...]
     #: Networks that must be trained, in their order.
     networks: tuple[Network, ...]
+    #: Layers below their codes that must be pretrained.
+    layers: tuple[Layers, ...]
 
-    def operations(self, network: Network) -> float:
-        """Return what the training of a network costs, in floating-point operations."""
+    @property
+    def trainings(self) -> list[Network | Layers]:
+        """All that must be trained."""
+        return [*self.layers, *self.networks]
+
+    def operations(self, what: Network | Layers) -> float:
+        """Return what a training costs, in floating-point operations."""
         scale = self.scale
-        estimator = scale.estimator(network.recipe)
-        sizes = layer_sizes(scale, network.n_components)
-        n_shared = len(sizes) - 2  # the layers below the code are trained once for a seed
-        return network_operations(estimator, sizes, scale.n_train, n_pretrained=n_shared)
+        estimator = scale.estimator(what.recipe)
+        if isinstance(what, Layers):
+            estimator.max_iter = 0
+            sizes = layer_sizes(scale, 0)[:-1]
+            return network_operations(estimator, sizes, scale.n_train, n_pretrained=0)
+        sizes = layer_sizes(scale, what.n_components)
+        return network_operations(estimator, sizes, scale.n_train, n_pretrained=len(sizes) - 2)
 
 
 def make_plan(
@@ -75,16 +85,22 @@ def make_plan(
     workshop = Workshop(scale, folder / CACHE)
     todo: list[Job] = []
     done: list[Job] = []
-    for name in names:
+    for name in dict.fromkeys(names):
         for job in STUDY[name].jobs(scale, recipes, n_seeds):
             (done if _is_done(job, workshop, folder) else todo).append(job)
     needed = [n for job in todo for n in STUDY[job.experiment].networks(scale, job).values()]
     networks = [n for n in dict.fromkeys(needed) if not workshop.is_trained(n)]
-    return Plan(scale, folder, workshop, tuple(todo), tuple(done), tuple(networks))
+    layers = [
+        below
+        for below in dict.fromkeys(Layers(n.recipe, n.seed) for n in networks)
+        if scale.estimator(below.recipe).pretrain_max_iter and not workshop.has_layers(below)
+    ]
+    return Plan(scale, folder, workshop, tuple(todo), tuple(done), tuple(networks), tuple(layers))
 
 
 def run_plan(plan: Plan, reporter: Reporter) -> list[Failure]:
     """Run all that is to be done, and return what failed."""
+    provenance.commit()
     plan.workshop.cache.mkdir(parents=True, exist_ok=True)
     plan.workshop.progress = reporter
     failures = []
@@ -106,8 +122,8 @@ def _is_done(job: Job, workshop: Workshop, folder: Path) -> bool:
     run = read_run(path)
     if run.config_hash != digest(_config(workshop, job)):
         raise ValueError(
-            f"{path} is the result of another configuration (scale {run.scale!r}, dkae "
-            f"{run.provenance['versions']['dkae']}): pass another --out, or delete that file"
+            f"{path} is the result of another configuration (of scale {run.scale!r}): pass "
+            "another --out, or move that file away"
         )
     return True
 
@@ -124,6 +140,7 @@ def _config(workshop: Workshop, job: Job) -> dict[str, Any]:
         "scale": workshop.scale.config,
         "kernel": workshop.kernel_config(job.seed),
         "networks": {name: digest(workshop.config(n)) for name, n in networks.items()},
+        "constants": dict(STUDY[job.experiment].constants),
     }
 
 

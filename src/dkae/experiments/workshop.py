@@ -23,13 +23,15 @@ from dkae.atomic import replacing
 from dkae.autoencoder import Autoencoder
 from dkae.datasets import load_mnist20k
 from dkae.estimator import DeepKernelizedAutoencoder
+from dkae.experiments import provenance
 from dkae.experiments.scales import Scale
 from dkae.experiments.shared_kernel import SharedKernel
+from dkae.kernels import ProbabilisticClusterKernel
 from dkae.kernels.base import Floats
 from dkae.persistence import load, save
 from dkae.training.progress import Progress, Silence
 
-__all__ = ["REG_COVAR", "Network", "Part", "Workshop", "digest"]
+__all__ = ["REG_COVAR", "Layers", "Network", "Part", "Workshop", "digest"]
 
 #: Regulariser of the mixtures' variances, which the paper does not state.
 REG_COVAR = 1e-3
@@ -57,6 +59,14 @@ class Network:
     input_noise: float = 0.0
 
 
+@dataclass(frozen=True)
+class Layers:
+    """The layers below the code, which depend on neither λ nor N_c: pretrained once for a seed."""
+
+    recipe: str
+    seed: int
+
+
 class Workshop:
     """Makes data, kernels and networks of a scale, or takes them from the cache.
 
@@ -74,7 +84,7 @@ class Workshop:
         self.scale = scale
         self.cache = cache
         self.progress = Silence() if progress is None else progress
-        self._kernels: dict[int, SharedKernel] = {}
+        self._kernels: dict[tuple[int, float], SharedKernel] = {}
 
     # --- data and kernel ---------------------------------------------------------------------
 
@@ -87,64 +97,86 @@ class Workshop:
         rows = {name: mnist[name][:size] for name, size in sizes.items()}
         return {name: Part(mnist.data[ids], mnist.target[ids]) for name, ids in rows.items()}
 
-    def kernel(self, seed: int) -> SharedKernel:
+    def kernel(self, seed: int, reg_covar: float = REG_COVAR) -> SharedKernel:
         """Return the Probabilistic Cluster Kernel of a seed, fitted to the training rows."""
-        if seed not in self._kernels:
-            self._kernels.clear()  # one fitted kernel takes 175 MB, and seeds come in turn
+        key = (seed, reg_covar)
+        if key not in self._kernels:
+            # One fitted kernel takes 175 MB, and seeds come in turn.
+            self._kernels = {k: v for k, v in self._kernels.items() if k[0] == seed}
             rows = {name: part.X for name, part in self.parts.items()}
-            self._kernels[seed] = SharedKernel(self.kernel_config(seed), rows, self.cache)
-        return self._kernels[seed]
+            self._kernels[key] = SharedKernel(self.kernel_config(*key), rows, self.cache)
+        return self._kernels[key]
 
-    def kernel_config(self, seed: int) -> dict[str, Any]:
+    def kernel_config(self, seed: int, reg_covar: float = REG_COVAR) -> dict[str, Any]:
         """Return what the kernel of a seed depends on."""
-        params = {**self.scale.kernel, "reg_covar": REG_COVAR, "random_state": seed}
+        kernel = ProbabilisticClusterKernel(
+            **self.scale.kernel, reg_covar=reg_covar, random_state=seed
+        )
+        params = {k: v for k, v in kernel.get_params().items() if k != "device"}
         return {"version": VERSION, "data": self.scale.data_config, "params": params}
 
     # --- networks ----------------------------------------------------------------------------
 
     def config(self, network: Network) -> dict[str, Any]:
         """Return everything that a trained network depends on."""
-        estimator = self._estimator(network)
-        params = estimator.get_params(deep=False)
         return {
             "network": asdict(network),
-            "params": {k: v for k, v in params.items() if k not in _NO_PART_OF_CONFIG},
+            "params": _params(self._estimator(network)),
             "kernel": self.kernel_config(network.seed),
         }
 
     def is_trained(self, network: Network) -> bool:
         """Say whether the network is in the cache."""
-        return self._path(network, ".safetensors").exists()
+        return self._path(network).exists()
+
+    def has_layers(self, layers: Layers) -> bool:
+        """Say whether the pretrained layers are in the cache."""
+        return self._path(layers).exists()
 
     def train(self, network: Network) -> DeepKernelizedAutoencoder:
         """Return the trained network: from the cache, from a checkpoint, or from the start."""
-        path = self._path(network, ".safetensors")
-        if path.exists():
-            return load(path)
-        checkpoint = self._path(network, ".checkpoint")
-        resumed, start = checkpoint.exists(), time.perf_counter()
+        if self.is_trained(network):
+            return load(self._path(network))
         model = self._estimator(network)
-        model.verbose = self.progress
-        lower = self._lower_layers(network) if model.pretrain_max_iter else None
-        model.fit(self.parts["train"].X, checkpoint=checkpoint, pretrained=lower)
-        times = {"seconds": round(time.perf_counter() - start, 1), "resumed": resumed}
-        with replacing(self._path(network, ".json")) as temporary:
-            temporary.write_text(json.dumps(times), encoding="utf-8")
-        model.verbose = 0
-        save(model, path)
-        return model
+        lower = None
+        if model.pretrain_max_iter:
+            lower = self._pretrain(Layers(network.recipe, network.seed)).network_
+        return self._fit(model, self._path(network), lower)
 
     def describe(self, network: Network, model: DeepKernelizedAutoencoder) -> dict[str, Any]:
         """Return what a result file says of a network."""
         config = self.config(network)
-        times = json.loads(self._path(network, ".json").read_text(encoding="utf-8"))
+        history = list(model.history_)
+        if model.pretrain_max_iter:
+            history = [*self._pretrain(Layers(network.recipe, network.seed)).history_, *history]
         return {
             "config": config["network"] | {"params": config["params"]},
             "hash": digest(config),
             "layers": [model.n_features_in_, *model.hidden_layer_sizes, model.n_components],
-            **times,
-            "history": _columns(model.history_),
+            **json.loads(self._path(network).with_suffix(".json").read_text(encoding="utf-8")),
+            "history": _columns(history),
         }
+
+    def _pretrain(self, layers: Layers) -> DeepKernelizedAutoencoder:
+        """Return a model of the layers below the code alone, pretrained."""
+        path = self._path(layers)
+        return load(path) if path.exists() else self._fit(self._layers_estimator(layers), path)
+
+    def _fit(
+        self, model: DeepKernelizedAutoencoder, path: Path, pretrained: Autoencoder | None = None
+    ) -> DeepKernelizedAutoencoder:
+        """Train a model and keep it; its checkpoint goes when the model is on disk."""
+        checkpoint, start = path.with_suffix(".checkpoint"), time.perf_counter()
+        note: dict[str, Any] = {"resumed": checkpoint.exists(), "commit": provenance.commit()}
+        model.verbose = self.progress
+        model.fit(self.parts["train"].X, checkpoint=checkpoint, pretrained=pretrained)
+        model.verbose = 0
+        note["seconds"] = round(time.perf_counter() - start, 1)
+        with replacing(path.with_suffix(".json")) as temporary:
+            temporary.write_text(json.dumps(note), encoding="utf-8")
+        save(model, path)
+        checkpoint.unlink(missing_ok=True)
+        return model
 
     def _estimator(self, network: Network) -> DeepKernelizedAutoencoder:
         estimator = self.scale.estimator(network.recipe)
@@ -157,37 +189,35 @@ class Workshop:
         )
         return estimator
 
-    def _lower_layers(self, network: Network) -> Autoencoder:
-        """Return the pretrained layers below the code, which depend on neither λ nor N_c."""
+    def _layers_estimator(self, layers: Layers) -> DeepKernelizedAutoencoder:
         *hidden, width = self.scale.hidden_layer_sizes
-        model = self.scale.estimator(network.recipe)
-        model.set_params(
+        estimator = self.scale.estimator(layers.recipe)
+        estimator.set_params(
             kernel="linear",  # is not looked at, because λ = 0
             alignment_weight=0,
             n_components=width,
             hidden_layer_sizes=tuple(hidden),
-            code_activation=model.activation,
+            code_activation=estimator.activation,
             max_iter=0,
-            random_state=network.seed,
+            random_state=layers.seed,
         )
-        params = model.get_params(deep=False)
+        return estimator
+
+    def _path(self, what: Network | Layers) -> Path:
+        if isinstance(what, Network):
+            return self.cache / f"network-{digest(self.config(what))}.safetensors"
         config = {
             "version": VERSION,
             "data": self.scale.data_config,
-            "seed": network.seed,
-            "params": {k: v for k, v in params.items() if k not in _NO_PART_OF_CONFIG},
+            "seed": what.seed,
+            "params": _params(self._layers_estimator(what)),
         }
-        path = self.cache / f"layers-{digest(config)}.safetensors"
-        if not path.exists():
-            checkpoint = path.with_suffix(".checkpoint")
-            model.verbose = self.progress
-            model.fit(self.parts["train"].X, checkpoint=checkpoint)
-            model.verbose = 0
-            save(model, path)
-        return load(path).network_
+        return self.cache / f"layers-{digest(config)}.safetensors"
 
-    def _path(self, network: Network, ending: str) -> Path:
-        return self.cache / f"network-{digest(self.config(network))}{ending}"
+
+def _params(estimator: DeepKernelizedAutoencoder) -> dict[str, Any]:
+    params = estimator.get_params(deep=False)
+    return {name: value for name, value in params.items() if name not in _NO_PART_OF_CONFIG}
 
 
 def digest(config: Mapping[str, Any]) -> str:

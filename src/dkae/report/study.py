@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from dkae.experiments.declaration import Claim, Experiment, Job, Judgement, Verd
 from dkae.experiments.results import Run, read_runs, select
 from dkae.experiments.scales import SCALES, Scale
 from dkae.experiments.study import STUDY
+from dkae.experiments.workshop import digest
 from dkae.report.drawings import Drawing, draw
 from dkae.report.numbers import format_point
 from dkae.report.pages import render
@@ -114,6 +116,7 @@ def write_figures(folder: Path, out: Path) -> list[Path]:
 def _read(folder: Path) -> tuple[list[Run], Scale]:
     """Return the runs of the study in a folder, and the scale that they have in common."""
     runs = [run for run in read_runs(folder) if run.experiment in STUDY]
+    _refuse_copies(runs, folder)
     scales = sorted({run.scale for run in runs})
     if not scales:
         raise ValueError(
@@ -130,7 +133,23 @@ def _read(folder: Path) -> tuple[list[Run], Scale]:
             f"the results in {folder} are of the scale {scales[0]!r}, which this version does not "
             f"have; it has {', '.join(SCALES)}"
         )
+    if len({digest(run.config.get("scale", {})) for run in runs}) > 1:
+        raise ValueError(
+            f"the results in {folder} are of several versions of the scale {scales[0]!r}, whose "
+            "numbers do not belong on one page: move the older ones away"
+        )
     return runs, SCALES[scales[0]]
+
+
+def _refuse_copies(runs: Sequence[Run], folder: Path) -> None:
+    """Refuse two results of one job: they would count as two seeds."""
+    jobs = Counter(Job(run.experiment, run.recipe, run.seed, run.point) for run in runs)
+    copies = [job.name for job, n in jobs.items() if n > 1]
+    if copies:
+        raise ValueError(
+            f"there are several results of {', '.join(copies)} in {folder}, which would count as "
+            "several seeds: leave one of each there"
+        )
 
 
 def _make_section(
