@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from dkae.cli import study as cli_study
 from dkae.experiments import study
 from dkae.experiments.declaration import Outcome
 from dkae.experiments.results import read_runs
+from dkae.experiments.scales import SCALES
 from dkae.experiments.study import STUDY
+from dkae.recipes import RECIPES
+from dkae.report.style import RECIPES as PAGE_RECIPES
 from tests.cli.helpers import fail, run, succeed
 
 SMALL = ("reproduce", "tradeoff", "--scale", "smoke", "--recipe", "default", "--out")
@@ -36,7 +42,7 @@ def test_dry_run_shows_the_plan_and_writes_nothing(tmp_path):
 
 
 def test_dry_run_at_every_scale(tmp_path):
-    for scale in ("demo", "laptop"):
+    for scale in SCALES:
         printed = succeed("reproduce", "--scale", scale, "--dry-run", "--out", tmp_path).stdout
         assert f"Scale {scale}" in printed
 
@@ -58,8 +64,6 @@ def test_a_failed_run_is_told_at_the_end(tmp_path, monkeypatch):
     def broken(workshop, job, models):
         raise ValueError("no luck")
 
-    from dataclasses import replace
-
     monkeypatch.setitem(study.STUDY, "tradeoff", replace(STUDY["tradeoff"], measure=broken))
     result = run(*SMALL, tmp_path)
     assert result.exit_code == 1
@@ -71,8 +75,6 @@ def test_a_failed_run_is_told_at_the_end(tmp_path, monkeypatch):
 def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
     def interrupted(workshop, job, models):
         raise KeyboardInterrupt
-
-    from dataclasses import replace
 
     monkeypatch.setitem(study.STUDY, "tradeoff", replace(STUDY["tradeoff"], measure=interrupted))
     result = run(*SMALL, tmp_path)
@@ -103,6 +105,17 @@ def test_report_writes_a_page_and_figures(folder, tmp_path):
 def test_report_writes_into_the_folder_by_default(folder):
     succeed("report", folder)
     assert (folder / "index.html").exists()
+
+
+def test_report_into_a_folder_that_is_not_there(folder, tmp_path):
+    result = run("report", folder, "-o", tmp_path / "no" / "page.html")
+    assert result.exit_code == 2
+    assert "does not exist" in result.stderr
+
+
+def test_names_of_scales_and_recipes():
+    assert set(cli_study.SCALES) == set(SCALES)
+    assert set(cli_study.RECIPES) == set(RECIPES) == set(PAGE_RECIPES)
 
 
 @pytest.mark.parametrize("name", ["nowhere", ""], ids=["missing", "empty"])

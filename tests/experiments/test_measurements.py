@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import normalized_mutual_info_score
+from sklearn.preprocessing import StandardScaler
 
 from dkae.experiments.approximation import crossing
 from dkae.experiments.pictures import unpack
@@ -128,6 +132,34 @@ def test_linear_pca_and_noise(runs, workshop, recipe):
         assert scores[name]["linear PCA"]["mse"] == pytest.approx(error, rel=0.05)
 
 
+@pytest.mark.parametrize("point", ["clean", "noisy"])
+def test_denoising_in_code_space_by_hand(runs, workshop, recipe, point):
+    run = find(runs, "denoising", recipe, point=point)
+    models = models_of(workshop, run)
+    methods = {
+        "clean": {"plain autoencoder + PCA": ("plain", 32), "dkAE + PCA": ("dkae", 32)},
+        "noisy": {
+            "denoising autoencoder + PCA": ("plain", 32),
+            "denoising dkAE + PCA": ("dkae", 32),
+            "denoising autoencoder": ("plain", None),
+            "denoising dkAE": ("dkae", None),
+        },
+    }
+    train, test = (p.X[np.isin(p.y, (5, 6))] for p in map(workshop.parts.get, ("train", "test")))
+    noise = np.random.default_rng(run.seed).standard_normal(test.shape, dtype=np.float32)
+    noisy = test + np.float32(0.25) * noise
+    for method, (name, m) in methods[point].items():
+        codes = models[name].transform(noisy)
+        if m is not None:
+            clean = models[name].transform(train).astype(np.float64)
+            mean = clean.mean(axis=0)
+            directions = np.linalg.svd(clean - mean, full_matrices=False)[2][:m]
+            codes = mean + (codes - mean) @ directions.T @ directions
+        decoded = models[name].inverse_transform(codes)
+        mse = run.scores["5 and 6"][method]["mse"]
+        assert mse == pytest.approx(np.mean((decoded - test) ** 2), rel=1e-3)
+
+
 def test_every_method_denoises_both_tasks(runs, recipe):
     for point, n_methods in {"clean": 8, "noisy": 5}.items():
         run = find(runs, "denoising", recipe, point=point)
@@ -146,13 +178,32 @@ def test_pictures_of_the_tradeoff(runs, workshop, recipe):
     assert np.array_equal(classes, np.sort(classes))
     prior = unpack(run.pictures["prior gram"])
     assert np.allclose(prior, prior.T, atol=0.005)
-    assert np.allclose(prior, workshop.kernel(0).gram(X[rows_by_class(y, 30)]), atol=0.005)
+    rows = X[rows_by_class(y, 30)]
+    assert np.allclose(prior, workshop.kernel(0).gram(rows), atol=0.005)
+    models = models_of(workshop, run)
+    for name in ("0", "0.1"):
+        gram = models[name].gram(rows)
+        level = np.ptp(gram) / 255
+        assert np.allclose(unpack(run.pictures[f"code gram {name}"]), gram, atol=level)
+    digits = X[rows_by_class(y, 1)]
+    for name in ("0.1", "0.75"):
+        decoded = models[name].inverse_transform(models[name].transform(digits))
+        assert np.allclose(unpack(run.pictures[f"reconstruction {name}"]), decoded, atol=1 / 509)
 
 
-def test_code_space_compares_four_representations(runs, recipe):
+def test_code_space_compares_four_representations(runs, workshop, recipe):
     scores = find(runs, "code-space", recipe).scores
     assert list(scores) == ["raw input", "kernel PCA", "plain autoencoder", "dkAE"]
     assert scores["raw input"]["linear classifier"] > 0.8
+    train, test = workshop.parts["train"], workshop.parts["test"]
+    for name, model in models_of(workshop, find(runs, "code-space", recipe)).items():
+        scaler = StandardScaler().fit(model.transform(train.X))
+        a, b = (scaler.transform(model.transform(part.X)) for part in (train, test))
+        accuracy = LogisticRegression(C=0.01, max_iter=300).fit(a, train.y).score(b, test.y)
+        assert scores[name]["linear classifier"] == pytest.approx(accuracy, abs=0.02)
+        labels = KMeans(10, n_init=10, random_state=0).fit_predict(model.transform(test.X))
+        nmi = normalized_mutual_info_score(test.y, labels)
+        assert scores[name]["k-means"]["nmi"] == pytest.approx(nmi, abs=1e-6)
     for score in scores.values():
         assert 0 <= score["linear classifier"] <= 1
         for method in ("k-means", "spectral"):

@@ -57,6 +57,10 @@ def test_a_result_says_where_it_comes_from(runs):
         assert run.models
         for model in run.models.values():
             losses = model["history"]["fine-tuning"]
+            layers = (
+                {"layer 1", "layer 2", "layer 3", "layer 4"} if run.recipe == "paper" else set()
+            )
+            assert set(model["history"]) == {"fine-tuning"} | layers
             assert len(losses["alignment_loss"]) == model["config"]["params"]["max_iter"]
             assert model["layers"][0] == 784
         assert run.counts["rows"] == {"train": 600, "validation": 200, "test": 200}
@@ -92,6 +96,18 @@ def test_a_plan_writes_nothing(tmp_path):
     plan = make_plan(["lambda"], SMOKE, BOTH, None, tmp_path / "out")
     assert len(plan.todo) == 18
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_experiment_that_is_named_twice_is_run_once(tmp_path):
+    plan = make_plan(["tradeoff", "tradeoff"], SMOKE, ["paper"], None, tmp_path)
+    assert len(plan.todo) == 1
+
+
+def test_layers_below_the_code_are_part_of_the_plan(tmp_path):
+    plan = make_plan(["ideal-kernel"], SMOKE, BOTH, None, tmp_path)
+    assert [(below.recipe, below.seed) for below in plan.layers] == [("paper", 0), ("paper", 1)]
+    by_hand = 12 * 50 * 10 * (784 * 32 + 32 * 32 + 32 * 64)
+    assert plan.operations(plan.layers[0]) == by_hand
 
 
 def test_more_seeds_than_declared(tmp_path):

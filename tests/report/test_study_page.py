@@ -231,3 +231,20 @@ def test_scale_that_is_not_known(runs, tmp_path):
 def test_laptop_scale_with_five_seeds(tmp_path):
     runs = select(invent_runs("laptop"), "ideal-kernel")
     assert "5 seeds" in section_of(page_of(runs, tmp_path / "laptop"), "ideal-kernel")
+
+
+def test_copies_are_refused(runs, tmp_path):
+    folder = write_runs(runs, tmp_path / "smoke")
+    name = "lambda-paper-0.0-seed0"
+    (folder / "copy.json").write_bytes((folder / f"{name}.json").read_bytes())
+    with pytest.raises(ValueError, match=f"several results of {name} .* count as several seeds"):
+        write_study_page(folder)
+
+
+def test_results_of_another_version_of_the_scale_are_refused(runs, tmp_path):
+    other = dataclasses.replace(
+        runs[0], config={"scale": {**runs[0].config["scale"], "n_train": 7}}
+    )
+    folder = write_runs([other, *runs[1:]], tmp_path / "smoke")
+    with pytest.raises(ValueError, match="several versions of the scale 'smoke'"):
+        write_study_page(folder)

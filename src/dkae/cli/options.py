@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["DATA_HELP", "clear_errors", "example", "output"]
+__all__ = ["DATA_HELP", "check_folder", "clear_errors", "example", "output"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -23,16 +23,24 @@ def example(*commands: str, note: str = "") -> str:
     return "\n\n".join(["\b\nExample:\n" + "\n".join(f"  {c}" for c in commands), note])
 
 
+def check_folder(
+    context: click.Context, parameter: click.Parameter, value: Path | None
+) -> Path | None:
+    """Refuse a file that cannot be written, before any work is done."""
+    if value is not None and not value.parent.is_dir():
+        raise click.BadParameter(f"folder {value.parent} does not exist")
+    if value is not None and not os.access(value.parent, os.W_OK):
+        raise click.BadParameter(f"folder {value.parent} cannot be written to")
+    return value
+
+
 def output(endings: str) -> Callable[[Command], Command]:
     """Return an option -o for a file that can be written, checked before any work is done."""
 
     def check(context: click.Context, parameter: click.Parameter, value: Path) -> Path:
         if value.suffix not in endings.split():
             raise click.BadParameter(f"{value} must end in one of {endings}")
-        if not value.parent.is_dir():
-            raise click.BadParameter(f"folder {value.parent} does not exist")
-        if not os.access(value.parent, os.W_OK):
-            raise click.BadParameter(f"folder {value.parent} cannot be written to")
+        check_folder(context, parameter, value)
         return value
 
     path = click.Path(dir_okay=False, writable=True, path_type=Path)

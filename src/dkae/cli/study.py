@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dkae.cli.options import clear_errors, example
+from dkae.cli.options import check_folder, clear_errors, example
 
 if TYPE_CHECKING:
     from dkae.experiments.runner import Plan
@@ -121,6 +121,7 @@ def reproduce(
     "-o",
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=check_folder,
     help="Page to write; index.html in FOLDER by default.",
 )
 @click.option(
