@@ -102,10 +102,10 @@ SCALES = {
             hidden_layer_sizes=(128, 128, 256),
             n_components=256,
             code_sizes=(10, 50, 100, 256),
-            batch_size=200,
+            batch_size=100,
             schedules={
-                "paper": {"epoch": 4, "pretrain_max_iter": 30, "max_iter": 100},
-                "default": {"epoch": 20, "max_iter": 20},
+                "paper": {"epoch": 3, "pretrain_max_iter": 30, "max_iter": 100},
+                "default": {"epoch": 15, "max_iter": 20},
             },
             n_curve=64,
             n_seeds=2,
