@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -14,7 +11,7 @@ from dkae.experiments.runner import Plan
 from dkae.experiments.study import STUDY
 from dkae.experiments.workshop import Layers, Network
 from dkae.training.batches import batches_per_epoch
-from dkae.training.progress import Record
+from dkae.training.progress import Record, Silence
 
 __all__ = ["StudyProgress"]
 
@@ -22,7 +19,7 @@ __all__ = ["StudyProgress"]
 SPEED_PERIOD = 600.0
 
 
-class StudyProgress:
+class StudyProgress(Silence):
     """A bar over the operations of all networks, which are nearly all of the time.
 
     The bar is drawn on a terminal only; the lines for the results are written anywhere.
@@ -80,17 +77,6 @@ class StudyProgress:
         self._bar.stop()
 
     # --- the training of one network (dkae.training.progress.Progress) ------------------------
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        pass
 
     def start(self, phase: str, n_steps: int) -> None:
         network = self._network

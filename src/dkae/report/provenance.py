@@ -20,14 +20,11 @@ _N_LISTED = 8
 def provenance_of(runs: Sequence[Run]) -> dict[str, str]:
     """Return what is to be said of all runs together."""
     records = [run.provenance for run in runs]
-    seconds = [float(record.get("seconds") or 0) for record in records]
     memory = [float(record.get("peak_memory_mb") or 0) for record in records]
     started = sorted(str(record["started"]) for record in records if record.get("started"))
-    n_networks = len({model.get("hash") for run in runs for model in run.models.values()})
-    total, longest = _format_seconds(sum(seconds)), _format_seconds(max(seconds))
     facts = {
-        "Runs": f"{len(runs)} result files, {n_networks} networks",
-        "Time": f"{total} in all, longest run {longest}",
+        "Runs": f"{len(runs)} result files",
+        "Training": _training(runs),
         "Peak memory": f"{max(memory):,.0f} MB" if any(memory) else "",
         "Started": " to ".join(dict.fromkeys((started[0], started[-1]))) if started else "",
         "Versions": _distinct(record.get("versions") for record in records),
@@ -35,6 +32,15 @@ def provenance_of(runs: Sequence[Run]) -> dict[str, str]:
         "Machine": _distinct(record.get("machine") for record in records),
     }
     return {name: text for name, text in facts.items() if text}
+
+
+def _training(runs: Sequence[Run]) -> str:
+    """Return how long the networks took, each counted once; of a resumed one only the last leg."""
+    networks = {model.get("hash"): model for run in runs for model in run.models.values()}
+    seconds = sum(float(model.get("seconds") or 0) for model in networks.values())
+    n_resumed = sum(bool(model.get("resumed")) for model in networks.values())
+    text = f"{len(networks)} networks, {_format_seconds(seconds)} of one process"
+    return text + (f", of {n_resumed} only what came after an interruption" if n_resumed else "")
 
 
 def _distinct(values: Iterable[Any]) -> str:
