@@ -165,7 +165,7 @@ def test_denoising(dkae, kernel_pca, expected):
 
 @pytest.mark.parametrize(("mse", "expected"), [(0.010, "holds"), (0.020, "does not hold")])
 def test_denoising_against_linear_pca(mse, expected):
-    runs = [clean(0.03, 0.04, 0), denoised("noisy", **{"denoising dkAE + PCA": mse})]
+    runs = [clean(0.03, 0.04, 0), denoised("noisy", **{"denoising dkAE": mse})]
     assert judge("denoising", runs, 2).verdict == expected
     assert judge("denoising", runs, 1).verdict == "does not hold"
 

@@ -69,9 +69,14 @@ def _judge_prior(runs: Sequence[Run]) -> Judgement | None:
         f"{percent.format(2)} %",
         verdict(gap.mean <= 0, better),
         f"L_c(C, K_I) − L_c(P, K_I) = {gap.format()}, paired ({gap.seeds}); the mean must not be "
-        f"above 0, and {_place(gap)}. Which rows the mixtures saw moves L_c(P, K_I) by "
-        f"{max(priors) - min(priors):.4f}.",
+        f"above 0, and {_place(gap)}. {_spread(priors)}",
     )
+
+
+def _spread(priors: Sequence[float]) -> str:
+    if len(priors) < 2:
+        return ""
+    return f"Between seeds L_c(P, K_I) itself moves by {max(priors) - min(priors):.4f}."
 
 
 def _place(gap: Estimate) -> str:
