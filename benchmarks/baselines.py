@@ -1,14 +1,12 @@
-"""What dkAE is compared with, on MNIST-20k: kernel PCA, pre-images, and methods on codes.
+"""What dkAE is compared with, on MNIST-20k: kernel PCA and pre-images, in more variants than the study.
 
-Three parts, each written to ``results/baselines.json`` when it is done:
+Two parts, each written to ``results/baselines.json`` when it is done:
 
 ``curve``      L_c between K_m of uncentred kernel PCA and the Probabilistic Cluster Kernel over m,
                on the training rows and, by Nyström, on the 3,000 test rows.
 ``denoising``  digits 5 and 6 with noise N(0, 0.25²): kernel PCA with 32 components and a learned
                pre-image, beside linear PCA. α by the pre-image's own grid (clean rows), the
                paper's 0.5, and the best on noisy validation rows.
-``codes``      a linear classifier, k-means and spectral clustering on raw input, kernel PCA scores,
-               codes of a plain stacked autoencoder (λ = 0) and codes of dkAE (λ = 0.1).
 """
 
 from __future__ import annotations
@@ -19,14 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from dkae import DeepKernelizedAutoencoder, metrics
-from dkae.clustering import spectral_clustering
+from dkae import metrics
 from dkae.datasets import load_mnist20k
 from dkae.kernels import ProbabilisticClusterKernel
 from dkae.spectral import KernelPCA, PreImage
@@ -100,46 +93,9 @@ def _errors(model: KernelPCA, scores: Any, train: Any, parts: Any, noisy: Any) -
     return {name: round(error(preimage, 2), 4) for name, preimage in found.items()}
 
 
-def codes(mnist: Any) -> dict[str, Any]:
-    """Return accuracy, NMI and ARI of three methods on four representations."""
-    train, test = mnist.data[mnist.train], mnist.data[mnist.test]
-    prior = ProbabilisticClusterKernel(random_state=0)
-    maps = {
-        "raw input": None,
-        "kernel PCA, 128": KernelPCA(128, kernel=prior, center=False, random_state=0),
-        "plain autoencoder": DeepKernelizedAutoencoder(
-            kernel=prior, alignment_weight=0, random_state=0
-        ),
-        "dkAE": DeepKernelizedAutoencoder(kernel=prior, alignment_weight=0.1, random_state=0),
-    }
-    results = {}
-    for name, model in maps.items():
-        a, b = (train, test)
-        if model is not None:
-            a, b = model.fit(train).transform(train), model.transform(test)
-        results[name] = _evaluate(a, mnist.target[mnist.train], b, mnist.target[mnist.test])
-        print(f"{name:<20} {results[name]}", flush=True)
-    return results
-
-
-def _evaluate(train: Any, y_train: Any, test: Any, y_test: Any) -> dict[str, Any]:
-    classifier = make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=200))
-    clusters = {
-        "k-means": KMeans(10, n_init=10, random_state=0).fit_predict(test),
-        "spectral": spectral_clustering(test, 10, random_state=0),
-    }
-    result: dict[str, Any] = {
-        "linear classifier": round(classifier.fit(train, y_train).score(test, y_test), 4)
-    }
-    for name, labels in clusters.items():
-        scores = metrics.clustering_scores(y_test, labels)
-        result[name] = {key: round(value, 4) for key, value in scores._asdict().items()}
-    return result
-
-
 def main() -> None:
     """Run the parts that are named, or all of them."""
-    parts = {"curve": curve, "denoising": denoising, "codes": codes}
+    parts = {"curve": curve, "denoising": denoising}
     mnist = load_mnist20k(scaled=True)
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in sys.argv[1:] or parts:
