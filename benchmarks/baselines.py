@@ -1,4 +1,4 @@
-"""What dkAE is compared with, on MNIST-20k: kernel PCA and pre-images, in more variants than the study.
+"""Kernel PCA and pre-images on MNIST-20k, in more variants than the study has.
 
 Two parts, each written to ``results/baselines.json`` when it is done:
 
