@@ -67,7 +67,7 @@ def test_one_step_is_one_step_of_adam_on_equation_8(digits):
     network = model._build_network(digits, seed_of(0))
     x = torch.from_numpy(digits)
     P = torch.from_numpy(model._make_kernel(None).fit(digits).gram(digits))
-    adam = torch.optim.Adam(network.parameters(), lr=1e-3, foreach=False, fused=False)
+    adam = torch.optim.Adam(network.parameters(), lr=2e-3, foreach=False, fused=False)
     codes, back = network(x)
     C = codes @ codes.T
     loss = 0.9 * ((x - back) ** 2).sum() / x.numel() + 0.1 * (C / C.norm() - P / P.norm()).norm()
