@@ -66,17 +66,7 @@ def run_training(
     network.to(device)
     try:
         with progress, single_threaded_blas(device):
-            if settings.pretrain_max_iter:
-                pretrain(network, source.draw, settings, n_given=n_given, **shared)
-            if settings.max_iter:
-                train(
-                    network,
-                    lambda: source.draw(settings.input_noise),
-                    settings,
-                    phase=FINE_TUNING,
-                    n_epochs=settings.max_iter,
-                    **shared,
-                )
+            _run_phases(network, source, settings, n_given, shared)
     except KeyboardInterrupt:
         if checkpoint is not None:
             raise
@@ -90,6 +80,27 @@ def run_training(
     network.zero_grad(set_to_none=True)  # gradients take as much memory as the weights
     check_finite(network)
     return history
+
+
+def _run_phases(
+    network: Autoencoder,
+    source: BatchSource,
+    settings: Settings,
+    n_given: int,
+    shared: dict[str, Any],
+) -> None:
+    """Pretrain layer by layer, then train end to end; either may be left out."""
+    if settings.pretrain_max_iter:
+        pretrain(network, source.draw, settings, n_given=n_given, **shared)
+    if settings.max_iter:
+        train(
+            network,
+            lambda: source.draw(settings.input_noise),
+            settings,
+            phase=FINE_TUNING,
+            n_epochs=settings.max_iter,
+            **shared,
+        )
 
 
 def split_rows(n_rows: int, fraction: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
