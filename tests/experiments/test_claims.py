@@ -31,6 +31,21 @@ def test_lambda():
     assert judge("lambda", curve("lambda", TRADEOFF)[:-1]) is None
 
 
+@pytest.mark.parametrize(("height", "expected"), [(0.001, "reproduced"), (0.1, "not reproduced")])
+def test_a_trend_may_have_noise_but_no_waves(height, expected):
+    # L_c falls by 0.4 at the first step, and then goes up and down.
+    noisy = {
+        w: (r, 0.1 + 0.4 * (i == 0) + height * (-1) ** i)
+        for i, (w, (r, _)) in enumerate(TRADEOFF.items())
+    }
+    assert judge("lambda", curve("lambda", noisy)).verdict == expected
+
+
+def test_what_does_not_move_has_no_trend():
+    still = {w: (r, 0.1) for w, (r, _) in TRADEOFF.items()}
+    assert judge("lambda", curve("lambda", still)).verdict == "not reproduced"
+
+
 def test_flat_middle():
     assert judge("lambda", curve("lambda", FLAT), 1).verdict == "reproduced"
     steep = judge("lambda", curve("lambda", TRADEOFF), 1)
