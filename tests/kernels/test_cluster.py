@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -117,6 +118,28 @@ def test_batches_and_chunks_make_no_difference(X, covariance_type, monkeypatch):
     monkeypatch.setattr("dkae.kernels.mixtures.MAX_BATCH_BYTES", 30_000)
     monkeypatch.setattr(cluster, "N_CHUNK_ROWS", 33)
     np.testing.assert_allclose(clone(kernel).fit(X).transform(X), whole, atol=1e-5)
+
+
+def test_threads_make_no_difference(X, monkeypatch):
+    monkeypatch.setattr(cluster, "N_CHUNK_ROWS", 33)
+    exact = []
+    monkeypatch.setattr(
+        screening.Screening,
+        "_exact",
+        lambda *args, old=screening.Screening._exact: exact.append(1) or old(*args),
+    )
+    before, filters, grams = torch.get_num_threads(), list(warnings.filters), []
+    for n_threads in (1, 4):
+        torch.set_num_threads(n_threads)
+        try:
+            kernel = clone(SMALL).fit(X)
+            grams += [kernel.gram(X) for _ in range(5)]
+        finally:
+            torch.set_num_threads(before)
+    for gram in grams[1:]:
+        np.testing.assert_array_equal(gram, grams[0])
+    assert exact  # not the dense form that is taken if much is in doubt
+    assert warnings.filters == filters
 
 
 def test_mixtures_depend_on_their_own_seed_only(X):

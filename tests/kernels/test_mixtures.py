@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
-from dkae.kernels import mixtures as mixtures_module
-from dkae.kernels.mixtures import COVARIANCES, Mixtures, by_size, fit_mixtures, posteriors
+from dkae.kernels import em
+from dkae.kernels.em import FitResult, fit_mixtures
+from dkae.kernels.mixtures import COVARIANCES, Mixtures, batches, by_size, log_joint, posteriors
 
 PRECISIONS = {
     "diag": lambda c: 1 / c,
@@ -40,6 +41,12 @@ def start(X: np.ndarray, sizes: list[int], covariance_type: str, seed: int) -> M
     return Mixtures(torch.tensor(sizes), *map(torch.from_numpy, (weights, means, covariances)))
 
 
+def fit(X: torch.Tensor, initial: Mixtures, covariance_type: str, **params) -> FitResult:
+    joint = log_joint(X, initial)
+    sizes = initial.sizes
+    return fit_mixtures(X, sizes, lambda part: joint[part].clone(), covariance_type, **params)
+
+
 def components(mixtures: Mixtures, i: int) -> slice:
     end = int(mixtures.sizes[: i + 1].sum())
     return slice(end - int(mixtures.sizes[i]), end)
@@ -66,7 +73,7 @@ def test_same_start_same_result_as_scikit_learn(covariance_type, seed, reg_covar
     X = clouds(seed)
     initial = start(X, [2, 2, 3, 5], covariance_type, seed)
     params = {"reg_covar": reg_covar, "tol": 1e-3, "max_iter": 200}
-    result = fit_mixtures(torch.from_numpy(X), initial, covariance_type, **params)
+    result = fit(torch.from_numpy(X), initial, covariance_type, **params)
     ours = posteriors(torch.from_numpy(X), result.mixtures).numpy()
     for i in range(4):
         expected, part = theirs(X, initial, i, covariance_type, **params), components(initial, i)
@@ -85,10 +92,10 @@ def test_a_mixture_does_not_feel_its_neighbours(covariance_type):
     X = torch.from_numpy(clouds(0))
     initial = start(X.numpy(), [2, 3, 3, 6], covariance_type, 1)
     params = {"reg_covar": 1e-6, "tol": 1e-3, "max_iter": 100}
-    together = fit_mixtures(X, initial, covariance_type, **params)
+    together = fit(X, initial, covariance_type, **params)
     for i in range(4):
         only = torch.arange(4) == i
-        alone = fit_mixtures(X, initial.select(only), covariance_type, **params)
+        alone = fit(X, initial.select(only), covariance_type, **params)
         part = components(initial, i)
         torch.testing.assert_close(together.mixtures.means[part], alone.mixtures.means)
         assert together.n_iter[i] == alone.n_iter[0]
@@ -112,7 +119,7 @@ def test_a_collapsed_mixture_does_not_converge_and_harms_no_other():
     initial = start(X.numpy()[5:], [2, 2], "diag", 0)
     initial.means[0] = 0  # a component that will hold the five equal rows alone
     initial.covariances[0] = 1e-12
-    result = fit_mixtures(X, initial, "diag", reg_covar=0.0, max_iter=100, tol=1e-3)
+    result = fit(X, initial, "diag", reg_covar=0.0, max_iter=100, tol=1e-3)
     assert result.converged.tolist() == [False, True]
     assert torch.isfinite(result.mixtures.means[2:]).all()
 
@@ -120,14 +127,14 @@ def test_a_collapsed_mixture_does_not_converge_and_harms_no_other():
 def test_too_few_steps_are_no_convergence():
     X = torch.from_numpy(clouds(0))
     initial = start(X.numpy(), [5], "diag", 0)
-    result = fit_mixtures(X, initial, "diag", reg_covar=1e-6, max_iter=2, tol=0)
+    result = fit(X, initial, "diag", reg_covar=1e-6, max_iter=2, tol=0)
     assert not result.converged.any()
 
 
 def test_a_mixture_that_the_last_step_spoils_does_not_count():
     for seed in range(60):
         X = np.round(np.random.default_rng(seed).normal(size=(25, 2)), 1) + 1e3
-        result = fit_mixtures(
+        result = fit(
             torch.from_numpy(X), start(X, [2, 3, 5, 6], "full", seed), "full",
             reg_covar=0.0, max_iter=50, tol=1e-3,
         )  # fmt: skip
@@ -141,10 +148,10 @@ def test_batches_do_not_change_the_result(covariance_type, monkeypatch):
     X = torch.from_numpy(clouds(0))
     initial = start(X.numpy(), [2, 2, 3, 5, 8], covariance_type, 0)
     params = {"reg_covar": 1e-6, "tol": 1e-3, "max_iter": 100}
-    whole = fit_mixtures(X, initial, covariance_type, **params)
-    monkeypatch.setattr(mixtures_module, "MAX_BATCH_BYTES", 4 * 4 * 8)
-    assert len(list(mixtures_module._batches(whole.mixtures))) > 2
-    parts = fit_mixtures(X, initial, covariance_type, **params)
+    whole = fit(X, initial, covariance_type, **params)
+    monkeypatch.setattr("dkae.kernels.mixtures.MAX_BATCH_BYTES", 4 * 4 * 8)
+    assert len(list(batches(whole.mixtures))) > 2
+    parts = fit(X, initial, covariance_type, **params)
     assert torch.equal(whole.n_iter, parts.n_iter)
     for ours, theirs in zip(
         vars(whole.mixtures).values(), vars(parts.mixtures).values(), strict=True
@@ -158,17 +165,17 @@ def test_leaving_out_what_did_not_move_changes_nothing(covariance_type, monkeypa
     X = torch.from_numpy(clouds(1, n=80, d=60))
     initial = start(X.numpy(), [3, 6, 6, 9], covariance_type, 2)
     params = {"reg_covar": 1e-3, "tol": 1e-9, "max_iter": 200}
-    moves, maximize = [], mixtures_module._maximize
+    moves, maximize = [], em._maximize
 
     def counting(X, moments, responsibilities, *args):
         moves.append(len(responsibilities))
         return maximize(X, moments, responsibilities, *args)
 
-    monkeypatch.setattr(mixtures_module, "_maximize", counting)
-    ours = fit_mixtures(X, initial, covariance_type, **params)
+    monkeypatch.setattr(em, "_maximize", counting)
+    ours = fit(X, initial, covariance_type, **params)
     n_ours = sum(moves)
-    monkeypatch.setattr(mixtures_module, "UNMOVED", -1.0)
-    plain = fit_mixtures(X, initial, covariance_type, **params)
+    monkeypatch.setattr(em, "UNMOVED", -1.0)
+    plain = fit(X, initial, covariance_type, **params)
     assert n_ours < 0.9 * (sum(moves) - n_ours)
     assert torch.equal(ours.n_iter, plain.n_iter)
     for a, b in zip(vars(ours.mixtures).values(), vars(plain.mixtures).values(), strict=True):
@@ -187,7 +194,40 @@ def test_a_spherical_start_serves_every_covariance(covariance_type):
     }[covariance_type]
     shaped = Mixtures(initial.sizes, initial.weights, initial.means, same)
     params = {"reg_covar": 1e-6, "tol": 1e-3, "max_iter": 100}
-    a = fit_mixtures(torch.from_numpy(X), initial, covariance_type, **params)
-    b = fit_mixtures(torch.from_numpy(X), shaped, covariance_type, **params)
+    a = fit(torch.from_numpy(X), initial, covariance_type, **params)
+    b = fit(torch.from_numpy(X), shaped, covariance_type, **params)
     torch.testing.assert_close(a.mixtures.covariances, b.mixtures.covariances)
     assert torch.equal(a.n_iter, b.n_iter)
+
+
+@pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
+def test_sparse_averages_are_the_dense_ones(covariance_type, monkeypatch):
+    X = torch.from_numpy(clouds(1, n=80, d=60))
+    initial = start(X.numpy(), [12, 20, 25], covariance_type, 2)
+    params = {"reg_covar": 1e-3, "tol": 1e-9, "max_iter": 200}
+    monkeypatch.setattr(em, "MAX_DENSITY", 2.0)
+    few = fit(X, initial, covariance_type, **params)
+    monkeypatch.setattr(em, "MAX_DENSITY", 0.0)
+    all_rows = fit(X, initial, covariance_type, **params)
+    assert torch.equal(few.n_iter, all_rows.n_iter)
+    for a, b in zip(vars(few.mixtures).values(), vars(all_rows.mixtures).values(), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCES)
+def test_threads_do_not_change_the_result(covariance_type, monkeypatch):
+    X = torch.from_numpy(clouds(0))
+    initial = start(X.numpy(), [2, 2, 3, 5, 8], covariance_type, 0)
+    params = {"reg_covar": 1e-6, "tol": 1e-3, "max_iter": 100}
+    monkeypatch.setattr("dkae.kernels.mixtures.MAX_BATCH_BYTES", 4 * 4 * 8)
+    before, results = torch.get_num_threads(), []
+    for n_threads in (1, 4):
+        torch.set_num_threads(n_threads)
+        try:
+            results.append(fit(X, initial, covariance_type, **params))
+        finally:
+            torch.set_num_threads(before)
+    one, four = results
+    assert torch.equal(one.n_iter, four.n_iter)
+    for a, b in zip(vars(one.mixtures).values(), vars(four.mixtures).values(), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)

@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
@@ -26,14 +25,18 @@ from dkae.checks import check_choice, check_integer, check_number
 from dkae.devices import choose_device
 from dkae.kernels.base import Floats, Kernel, Rows, finite_float32
 from dkae.kernels.compact import CompactPosteriors, compress, concatenate
+from dkae.kernels.em import FitResult, fit_mixtures
 from dkae.kernels.features import FeatureKernel, FeaturePrior
-from dkae.kernels.mixtures import COVARIANCES, FitResult, Mixtures, fit_mixtures, posteriors
+from dkae.kernels.mixtures import COVARIANCES, posteriors
 from dkae.kernels.screening import Screening
+from dkae.kernels.starts import INITS, start_mixtures
+from dkae.threads import in_threads
 
 __all__ = ["ProbabilisticClusterKernel"]
 
-#: Rows whose posteriors are computed together: 57 MB in float64 at 13,920 components.
-N_CHUNK_ROWS = 512
+#: Rows whose posteriors are computed together, in each thread: 28 MB in float64 at 13,920
+#: components.
+N_CHUNK_ROWS = 256
 #: A warning is due if more than this share of the mixtures is lost.
 MAX_LOST_SHARE = 0.05
 
@@ -130,9 +133,18 @@ class ProbabilisticClusterKernel(
         sample = X[np.random.default_rng(seed).choice(len(X), n_fit, replace=False)]
         self._offset, self._basis = _reduction(sample, self.covariance_type)
         rows = self._reduce(sample)
+        sizes, start = start_mixtures(
+            rows,
+            self._most_components(n_fit),
+            self.n_initializations,
+            init=self.init,
+            reg_covar=self.reg_covar,
+            seed=seed,
+        )
         result = fit_mixtures(
             rows,
-            self._start(rows, seed),
+            sizes,
+            start,
             self.covariance_type,
             reg_covar=self.reg_covar,
             max_iter=self.max_iter,
@@ -188,41 +200,23 @@ class ProbabilisticClusterKernel(
         check_choice("covariance_type", self.covariance_type, COVARIANCES)
         check_number("reg_covar", self.reg_covar, 0)
         check_integer("max_fit_samples", self.max_fit_samples, at_least=2)
-        check_choice("init", self.init, ["random", "k-means++"])
+        check_choice("init", self.init, INITS)
         check_integer("max_iter", self.max_iter, at_least=1)
         check_number("tol", self.tol, 0, open_low=True)
         check_choice("normalize", self.normalize, ["mixtures", "max", "cosine"])
         check_number("tolerance", self.tolerance, 0, 1)
         choose_device(self.device)
 
-    def _start(self, rows: Tensor, seed: int) -> Mixtures:
-        """Return all mixtures before the first step; each (q, g) is seeded by itself."""
-        largest = min(self.max_components, len(rows))
-        if largest < self.max_components:
+    def _most_components(self, n_rows: int) -> int:
+        """Return the size of the largest mixture that so many rows allow."""
+        if n_rows < self.max_components:
             warnings.warn(
-                f"max_components={self.max_components}, but the mixtures are fitted on {len(rows)} "
-                f"rows: those with more than {len(rows)} components are left out",
+                f"max_components={self.max_components}, but the mixtures are fitted on {n_rows} "
+                f"rows: those with more than {n_rows} components are left out",
                 UserWarning,
                 stacklevel=3,
             )
-        chosen = [
-            self._first_means(rows, g, [seed, q, g])
-            for g in range(2, largest + 1)
-            for q in range(self.n_initializations)
-        ]
-        means = rows[torch.from_numpy(np.concatenate(chosen)).to(rows.device)]
-        sizes = torch.tensor([len(c) for c in chosen], device=rows.device)
-        weights = torch.repeat_interleave(1 / sizes.to(rows.dtype), sizes)
-        variance = float((rows - rows.mean(dim=0)).square().sum()) / max(1, rows.numel())
-        covariances = means.new_full((len(means), 1), variance + self.reg_covar)
-        return Mixtures(sizes, weights, means, covariances)
-
-    def _first_means(self, rows: Tensor, g: int, seed: list[int]) -> NDArray[np.intp]:
-        rng = np.random.default_rng(seed)
-        if self.init == "random" or rows.shape[1] == 0:  # no features are left if all rows agree
-            return rng.choice(len(rows), g, replace=False)
-        state = np.random.RandomState(rng.integers(2**31))
-        return np.asarray(kmeans_plusplus(rows.cpu().numpy(), g, random_state=state)[1])
+        return min(self.max_components, n_rows)
 
     def _keep_converged(self, result: FitResult) -> None:
         n_all, n_kept = len(result.converged), int(result.converged.sum())
@@ -265,8 +259,11 @@ class ProbabilisticClusterKernel(
                 yield compress(exact, self.mixtures_.sizes.tolist(), epsilon)
         else:
             screening = Screening(self.mixtures_, epsilon)
-            for i in range(0, len(X), N_CHUNK_ROWS):
-                yield screening.compress(self._reduce(X[i : i + N_CHUNK_ROWS]))
+            yield from in_threads(
+                lambda i: screening.compress(self._reduce(X[i : i + N_CHUNK_ROWS])),
+                range(0, len(X), N_CHUNK_ROWS),
+                self.mixtures_.means.device,
+            )
 
     def _scales(self, squared_norms: NDArray[Any]) -> Floats:
         """Return the factor of each row: 1 / √Z, or 1 / ‖Π(x)‖ for the cosine."""

@@ -1,7 +1,7 @@
-r"""Hundreds of Gaussian mixtures fitted together by expectation maximisation.
+r"""Hundreds of Gaussian mixtures: their log-densities and posteriors.
 
-The components of all mixtures stand in one stack, so that a step for all of them is a few large
-matrix products; only the soft-max is taken within each mixture. For diagonal covariance
+The components of all mixtures stand in one stack, so that what is computed for all of them is a few
+large matrix products; only the soft-max is taken within each mixture. For diagonal covariance
 
 .. math::
     \log w_k \mathcal N(x; \mu_k, \sigma_k^2)
@@ -10,11 +10,8 @@ matrix products; only the soft-max is taken within each mixture. For diagonal co
     c_k = \log w_k - \tfrac12 \sum_d \Bigl( \frac{\mu_{kd}^2}{\sigma_{kd}^2}
       + \log 2 \pi \sigma_{kd}^2 \Bigr)
 
-is linear in the moments :math:`(x^2, x)`: one product of (all components × 2d) with (2d × n) is the
-E-step, and one of (all components × n) with (n × 2d) the M-step; for spherical covariance the first
-moment is the one number :math:`\|x\|^2`. The steps are those of scikit-learn's ``GaussianMixture``,
-which is the oracle in the tests. Variances are differences of
-moments, so rows should be centred: far from the origin their digits are lost.
+is linear in the moments :math:`(x^2, x)`: all log-densities are one product of (components × 2d)
+with (2d × n). For spherical covariance the first moment is the one number :math:`\|x\|^2`.
 
 Everything here is float64. Where all members of a component agree in a feature, its variance is
 ``reg_covar``: with 1e-6 the terms above reach 1e8, and float32 leaves errors of up to about 10 in
@@ -27,20 +24,29 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-__all__ = ["COVARIANCES", "FitResult", "Mixtures", "by_size", "fit_mixtures", "posteriors"]
+__all__ = [
+    "COVARIANCES",
+    "Mixtures",
+    "batches",
+    "by_size",
+    "equal_sizes",
+    "linear_form",
+    "log_joint",
+    "log_joint_of",
+    "moments_of",
+    "posteriors",
+    "soft_max",
+]
 
 COVARIANCES = ("diag", "full", "spherical")
 
 #: Parameters of the components that are treated together take at most about this many bytes: what
 #: is smaller than the caches is faster than one batch of everything.
 MAX_BATCH_BYTES = 2**22
-#: Posteriors that change by no more than this, the round-off of float64, have not moved.
-UNMOVED = 2.0**-52
 #: Below this exponent exp is taken to be 0: beyond -708, where float64 ends, it takes ten times as
 #: long.
 LOWEST = -600.0
@@ -91,87 +97,13 @@ class Mixtures:
         self.covariances[numbers] = components.covariances
 
 
-class FitResult(NamedTuple):
-    """Mixtures after the last step, which of them converged, and after how many steps."""
-
-    mixtures: Mixtures
-    converged: Tensor
-    n_iter: Tensor
-
-
-def fit_mixtures(
-    X: Tensor, start: Mixtures, covariance_type: str, *, reg_covar: float, max_iter: int, tol: float
-) -> FitResult:
-    """Run expectation maximisation on all mixtures, each until its own convergence.
-
-    A mixture has converged when its mean log-likelihood changes by less than `tol`. One whose
-    likelihood is not finite never converges. The covariances of `start` may be of `covariance_type`
-    or spherical.
-    """
-    n_components, d = start.means.shape
-    shape = {"diag": (d,), "spherical": (1,), "full": (d, d)}[covariance_type]
-    # Every component is written at the first step.
-    parameters = (X.new_empty(n_components, *rest) for rest in [(), (d,), shape])
-    mixtures = Mixtures(start.sizes, *parameters)
-    converged = torch.zeros_like(start.sizes, dtype=torch.bool)
-    n_iter = torch.full_like(start.sizes, max_iter)
-    for batch in _batches(mixtures):
-        views = FitResult(mixtures.part(*batch), converged[batch[0]], n_iter[batch[0]])
-        _fit_batch(X, start.part(*batch), covariance_type, reg_covar=reg_covar, tol=tol, into=views)
-    # The last step may have spoilt what had converged.
-    return FitResult(mixtures, converged & _are_valid(mixtures), n_iter)
-
-
-def _fit_batch(
-    X: Tensor,
-    start: Mixtures,
-    covariance_type: str,
-    *,
-    reg_covar: float,
-    tol: float,
-    into: FitResult,
-) -> None:
-    """Run expectation maximisation on a few mixtures, and write over the result.
-
-    A mixture that has converged leaves the batch. A component whose posteriors did not move keeps
-    its parameters and log-densities: after three steps that is most of them.
-    """
-    mixtures, max_iter = into.mixtures, int(into.n_iter.max())
-    moments = moments_of(X, mixtures)
-    # What goes on: numbers of the mixtures and of the components, and what is known of them.
-    ids, live = (torch.arange(len(t), device=X.device) for t in (start.sizes, start.weights))
-    bound = torch.full((len(ids),), -math.inf, dtype=X.dtype, device=X.device)
-    joint = _log_joint(X, moments_of(X, start), start)
-    before = torch.full_like(joint, -1)
-    for step in range(1, max_iter + 1):
-        responsibilities, log_likelihood = _soft_max(joint, mixtures.sizes[ids])
-        # What is not a number has moved.
-        moved = _where(~((responsibilities - before).abs_().amax(dim=1) <= UNMOVED))
-        shares = responsibilities.index_select(0, moved)
-        better = _maximize(X, moments, shares, covariance_type, reg_covar)
-        mixtures.put(better, live[moved])
-        joint[moved] = _log_joint(X, moments, better)
-        previous, bound = bound, log_likelihood.mean(dim=1)
-        done = (bound - previous).abs() < tol
-        into.converged[ids[done]] = True
-        into.n_iter[ids[done]] = step
-        going_on = ~done & bound.isfinite()
-        if step == max_iter or not going_on.any():
-            return
-        if not going_on.all():
-            stay = _where(torch.repeat_interleave(going_on, mixtures.sizes[ids]))
-            ids, bound, live = ids[going_on], bound[going_on], live[stay]
-            joint, responsibilities = (t.index_select(0, stay) for t in (joint, responsibilities))
-        before = responsibilities
-
-
 def posteriors(X: Tensor, mixtures: Mixtures) -> Tensor:
     r"""Return :math:`\pi(x)` under every mixture, side by side: (n_samples, n_components)."""
     moments = moments_of(X, mixtures)
     # Matrices are taken a few at a time: each needs an array of (features × rows).
     full = mixtures.covariances.dim() == 3
-    parts = [mixtures.part(*batch) for batch in _batches(mixtures)] if full else [mixtures]
-    shares = [_soft_max(_log_joint(X, moments, part), part.sizes)[0] for part in parts]
+    parts = [mixtures.part(*batch) for batch in batches(mixtures)] if full else [mixtures]
+    shares = [soft_max(log_joint_of(X, moments, part), part.sizes)[0] for part in parts]
     result = torch.cat(shares).T.contiguous()
     if not result.isfinite().all():
         raise ValueError(
@@ -179,6 +111,11 @@ def posteriors(X: Tensor, mixtures: Mixtures) -> Tensor:
             "on, or too large for float64 squares"
         )
     return result
+
+
+def log_joint(X: Tensor, mixtures: Mixtures) -> Tensor:
+    """Return log w N(x) of every row under every component: (n_components, n)."""
+    return log_joint_of(X, moments_of(X, mixtures), mixtures)
 
 
 def moments_of(X: Tensor, mixtures: Mixtures) -> Tensor:
@@ -222,7 +159,7 @@ def equal_sizes(sizes: Sequence[int]) -> Iterator[tuple[slice, int, int]]:
         start += size * count
 
 
-def _batches(mixtures: Mixtures) -> Iterator[tuple[slice, slice]]:
+def batches(mixtures: Mixtures) -> Iterator[tuple[slice, slice]]:
     """Yield consecutive mixtures and their components, of about `MAX_BATCH_BYTES` each."""
     numbers = max(mixtures.means[0].numel(), mixtures.covariances[0].numel())
     ends = mixtures.sizes.cumsum(0)
@@ -234,12 +171,7 @@ def _batches(mixtures: Mixtures) -> Iterator[tuple[slice, slice]]:
         first_mixture, first_component = end + 1, int(ends[end])
 
 
-def _where(mask: Tensor) -> Tensor:
-    """Return the numbers of what is true: rows are chosen by numbers twice as fast."""
-    return mask.nonzero().flatten()
-
-
-def _soft_max(joint: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+def soft_max(joint: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
     """Return the soft-max of log w N(x) within each mixture, and the log-sum-exp."""
     result, likelihoods = torch.empty_like(joint), []
     for part, count, size in equal_sizes(sizes.tolist()):
@@ -253,7 +185,7 @@ def _soft_max(joint: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
     return result, torch.cat(likelihoods)
 
 
-def _log_joint(X: Tensor, moments: Tensor, mixtures: Mixtures) -> Tensor:
+def log_joint_of(X: Tensor, moments: Tensor, mixtures: Mixtures) -> Tensor:
     """Return log w N(x), (components, n): so both products of a step go through memory in order."""
     if mixtures.covariances.dim() == 3:
         return _log_joint_of_full(X, mixtures)
@@ -274,42 +206,3 @@ def _log_joint_of_full(X: Tensor, mixtures: Mixtures) -> Tensor:
     )
     joint: Tensor = constants.unsqueeze(1) - 0.5 * scaled.square().sum(dim=1)
     return joint
-
-
-def _maximize(
-    X: Tensor, moments: Tensor, responsibilities: Tensor, covariance_type: str, reg_covar: float
-) -> Mixtures:
-    """Return the components, one by one, that explain the rows which belong to them best."""
-    d = X.shape[1]
-    # As in scikit-learn: an empty component keeps a finite mean.
-    mass = responsibilities.sum(dim=1) + 10 * torch.finfo(X.dtype).eps
-    shares = responsibilities / mass.unsqueeze(1)
-    if covariance_type == "full":
-        means = shares @ X
-        differences = X - means.unsqueeze(1)
-        covariances = differences.mT @ (differences * shares.unsqueeze(2))
-        covariances.diagonal(dim1=1, dim2=2).add_(reg_covar)
-    else:
-        averages = shares @ moments
-        squares, means = averages[:, :-d], averages[:, -d:]
-        if covariance_type == "diag":
-            covariances = torch.addcmul(squares, means, means, value=-1).add_(reg_covar)
-        else:
-            covariances = (squares - means.square().sum(dim=1, keepdim=True)) / d + reg_covar
-    one = torch.ones(len(mass), dtype=torch.long, device=X.device)
-    return Mixtures(one, mass / len(X), means, covariances)
-
-
-def _are_valid(mixtures: Mixtures) -> Tensor:
-    """Say of each mixture whether all of its components are distributions."""
-    covariances = mixtures.covariances
-    if covariances.dim() == 3:
-        good = torch.linalg.cholesky_ex(covariances).info == 0
-    elif covariances.shape[1]:
-        smallest, largest = covariances.aminmax(dim=1)  # not a number if one of them is not
-        good = (smallest > 0) & largest.isfinite()
-    else:
-        good = torch.ones(len(covariances), dtype=torch.bool, device=covariances.device)
-    owners = torch.repeat_interleave(mixtures.sizes)
-    n_bad = torch.zeros(len(mixtures.sizes), dtype=torch.long, device=good.device)
-    return n_bad.index_add_(0, owners, (~good).long()) == 0

@@ -42,6 +42,7 @@ class Screening:
     """Computes compact posteriors under mixtures of diagonal or spherical covariance."""
 
     def __init__(self, mixtures: Mixtures, epsilon: float) -> None:
+        _take_warning_of_sparse_tensors()
         self.mixtures = mixtures
         self.epsilon = epsilon
         self.sizes: list[int] = mixtures.sizes.tolist()
@@ -55,9 +56,11 @@ class Screening:
         self.errors = errors.float().unsqueeze(1)
         # The constants are one more column, and 1 one more moment: all of it is a single product,
         # and with the errors added it gives upper bounds.
-        bounds = (self.constants + errors).unsqueeze(1)
-        self.fast_slopes = torch.cat([self.slopes, bounds], dim=1).float()
-        self._joint: Tensor | None = None
+        self.fast_slopes = torch.empty(
+            len(errors), self.slopes.shape[1] + 1, dtype=torch.float32, device=errors.device
+        )
+        self.fast_slopes[:, :-1] = self.slopes
+        self.fast_slopes[:, -1] = self.constants + errors
         sizes = np.asarray(self.sizes)
         self.starts = (np.cumsum(sizes) - sizes).astype(np.int32)
         self.mixture_of = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
@@ -78,10 +81,7 @@ class Screening:
         """Return bounds on the log-densities, (components, rows): the faster way to multiply."""
         ones = torch.ones(len(moments), 1, dtype=moments.dtype, device=moments.device)
         fast = torch.cat([moments, ones], dim=1).float()
-        # The result is kept for the next chunk: new memory of this size is slow to come by.
-        if self._joint is None or self._joint.shape[1] != len(fast):
-            self._joint = torch.empty(len(self.constants), len(fast), device=fast.device)
-        return torch.mm(self.fast_slopes, fast.T, out=self._joint)
+        return torch.mm(self.fast_slopes, fast.T)
 
     def _screen(self, upper: Tensor) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return components and rows wherever a component may matter."""
@@ -149,19 +149,27 @@ class Screening:
         bounds = np.zeros(len(moments) + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows, minlength=len(moments)), out=bounds[1:])
         device = moments.device
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-            pattern = torch.sparse_csr_tensor(
-                torch.from_numpy(bounds).to(device),
-                torch.from_numpy(columns).to(device),
-                torch.zeros(len(columns), dtype=moments.dtype, device=device),
-                (len(moments), len(self.constants)),
-                check_invariants=False,
-            )
-            products = torch.sparse.sampled_addmm(pattern, moments, self.slopes.T, beta=0.0)
+        pattern = torch.sparse_csr_tensor(
+            torch.from_numpy(bounds).to(device),
+            torch.from_numpy(columns).to(device),
+            torch.zeros(len(columns), dtype=moments.dtype, device=device),
+            (len(moments), len(self.constants)),
+            check_invariants=False,
+        )
+        products = torch.sparse.sampled_addmm(pattern, moments, self.slopes.T, beta=0.0)
         values: NDArray[np.float64] = products.values().cpu().numpy()
         values += self.constants.cpu().numpy()[columns]
         return values
+
+
+def _take_warning_of_sparse_tensors() -> None:
+    """Have torch say that sparse tensors are in beta, which it says once, where nobody hears it.
+
+    Not where they are made: that is in several threads, and filters of warnings are everybody's.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        torch.sparse_csr_tensor([0, 0], [], [], (1, 1), check_invariants=False)
 
 
 def _reduce(
