@@ -156,17 +156,21 @@ def _draw_autoencoder(ax: Axes, runs: Sequence[Run], recipe: str, part: str) -> 
         ax.axhspan(*band, color=look.color, alpha=0.15, lw=0)
     crossings = collect(runs, f"crossing_{part}")
     if crossings:
-        _mark_crossing(ax, crossings, found.mean, recipe)
+        # Words of the two recipes stand on either side, if there is room.
+        mean = float(np.mean(crossings))
+        crowded = recipe == RECIPES[0] or mean > max(runs[0].scores["m"]) / 5
+        _mark_crossing(ax, crossings, found.mean, recipe, left=crowded and mean >= 4)
 
 
-def _mark_crossing(ax: Axes, crossings: Sequence[float], level: float, recipe: str) -> None:
+def _mark_crossing(
+    ax: Axes, crossings: Sequence[float], level: float, recipe: str, *, left: bool
+) -> None:
     """Drop a line from the crossing to the axis, and say there where it is: no curve goes there."""
     low, high, mean = min(crossings), max(crossings), float(np.mean(crossings))
     look = SERIES[recipe]
     ax.plot([mean], [level], look.marker, color=look.color, ms=6)
     # From below any loss, and not by `plot`: the axis must not reach down to it.
     ax.add_artist(Line2D([mean, mean], [1e-9, level], color=look.color, lw=1, ls=look.dash))
-    left = mean >= 4
     ax.annotate(
         f"m = {low:g}" if low == high else f"m = {low:g} to {high:g}",
         (mean, 0.04 + 0.09 * (recipe == RECIPES[0])),
