@@ -147,7 +147,7 @@ def _maximize(
         averages = _averages(shares, moments)
         squares, means = averages[:, :-d], averages[:, -d:]
         if covariance_type == "diag":
-            covariances = torch.addcmul(squares, means, means, value=-1).add_(reg_covar)
+            covariances = squares.addcmul_(means, means, value=-1).add_(reg_covar)
         else:
             covariances = (squares - means.square().sum(dim=1, keepdim=True)) / d + reg_covar
     one = torch.ones(len(mass), dtype=torch.long, device=X.device)
@@ -159,7 +159,9 @@ def _averages(shares: Tensor, moments: Tensor) -> Tensor:
     if shares.device.type == "cpu":
         matters = shares > NEGLIGIBLE
         if matters.sum() < MAX_DENSITY * shares.numel():
-            few = sparse.csr_array((shares * matters).numpy())
+            ends = torch.nn.functional.pad(matters.sum(dim=1).cumsum(0), (1, 0))
+            parts = (shares[matters], matters.nonzero()[:, 1], ends)
+            few = sparse.csr_array(tuple(t.numpy() for t in parts), shape=shares.shape)
             return torch.from_numpy(few @ moments.numpy())
     return shares @ moments
 

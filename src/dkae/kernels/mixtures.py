@@ -190,7 +190,7 @@ def log_joint_of(X: Tensor, moments: Tensor, mixtures: Mixtures) -> Tensor:
     if mixtures.covariances.dim() == 3:
         return _log_joint_of_full(X, mixtures)
     slopes, constants = linear_form(mixtures)
-    return torch.addmm(constants.unsqueeze(1), slopes, moments.T)
+    return torch.addmm(constants, moments, slopes.T).T.contiguous()
 
 
 def _log_joint_of_full(X: Tensor, mixtures: Mixtures) -> Tensor:

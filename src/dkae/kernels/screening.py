@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -69,29 +70,36 @@ class Screening:
     def compress(self, X: Tensor) -> CompactPosteriors:
         """Return the compact posteriors of the rows."""
         moments = moments_of(X, self.mixtures)
-        upper = self._upper_bounds(moments)
-        if not upper.sum().isfinite():  # something is beyond the range of float32
+        found = self._screen(moments)
+        if found is None:
             return compress(posteriors(X, self.mixtures), self.sizes, self.epsilon)
-        columns, rows = self._screen(upper)
-        if len(rows) > len(X) * len(self.sizes) + MAX_DOUBTFUL_SHARE * upper.numel():
-            return compress(posteriors(X, self.mixtures), self.sizes, self.epsilon)
-        return self._compress(moments, *self._top_and_doubtful(columns, rows, len(X)))
+        return self._compress(moments, *self._top_and_doubtful(*found, len(X)))
 
-    def _upper_bounds(self, moments: Tensor) -> Tensor:
-        """Return bounds on the log-densities, (components, rows): the faster way to multiply."""
+    def _upper_bounds(self, moments: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """Yield bounds on log-densities, (mixtures, components, rows), for each size of mixtures.
+
+        So they are still in the caches when they are looked through.
+        """
         ones = torch.ones(len(moments), 1, dtype=moments.dtype, device=moments.device)
-        fast = torch.cat([moments, ones], dim=1).float()
-        return torch.mm(self.fast_slopes, fast.T)
-
-    def _screen(self, upper: Tensor) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return components and rows wherever a component may matter."""
-        mask = torch.empty(upper.shape, dtype=torch.bool, device=upper.device)
+        fast = torch.cat([moments, ones], dim=1).float().T
         for part, count, size in equal_sizes(self.sizes):
-            view, errors = (t[part].view(count, size, -1) for t in (upper, self.errors))
-            best = torch.sub(view, errors, alpha=2).amax(dim=1, keepdim=True)
+            yield part, torch.mm(self.fast_slopes[part], fast).view(count, size, -1)
+
+    def _screen(self, moments: Tensor) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Return components and rows wherever a component may matter; None if float32 won't do."""
+        found = []
+        for part, upper in self._upper_bounds(moments):
+            if not upper.sum().isfinite():  # something is beyond the range of float32
+                return None
+            errors = self.errors[part].view(*upper.shape[:2], 1)
+            best = torch.sub(upper, errors, alpha=2).amax(dim=1, keepdim=True)
             bound = best - self.negligible - 2 * self.relative_error * best.abs()
-            torch.gt(view, bound, out=mask[part].view(count, size, -1))
-        columns, rows = mask.nonzero(as_tuple=True)
+            columns, rows = (upper > bound).flatten(0, 1).nonzero(as_tuple=True)
+            found.append((columns + part.start, rows))
+        columns, rows = (torch.cat(t) for t in zip(*found, strict=True))
+        most = len(self.sizes) + MAX_DOUBTFUL_SHARE * len(self.constants)
+        if len(rows) > most * len(moments):
+            return None
         return columns.cpu().numpy(), rows.cpu().numpy()
 
     def _top_and_doubtful(
