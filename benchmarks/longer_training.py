@@ -54,7 +54,9 @@ def growth(losses: dict[str, dict[str, float]]) -> dict[str, float]:
 
 def main(recipes: list[str]) -> None:
     """Run the recipes that are named, or all."""
-    workshop = Workshop(LONGER, STUDY / "longer" / "cache")
+    cache = STUDY / "longer" / "cache"
+    cache.mkdir(parents=True, exist_ok=True)
+    workshop = Workshop(LONGER, cache)
     for recipe in recipes or list(LONGER.schedules):
         lengths = {"2000": laptop_losses(recipe), "6000": longer_losses(workshop, recipe)}
         result: dict[str, Any] = {n: {"losses": v, "growth": growth(v)} for n, v in lengths.items()}

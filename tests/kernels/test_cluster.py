@@ -219,6 +219,13 @@ class TestScreening:
         mixtures, rows, _ = mnist
         assert screening.Screening(mixtures, 1e-8).compress(rows).rest.nnz > 300
 
+    def test_autocast_of_the_caller_changes_nothing(self, mnist):
+        mixtures, rows, _ = mnist
+        expected = screening.Screening(mixtures, 1e-3).compress(rows)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            ours = screening.Screening(mixtures, 1e-3).compress(rows)
+        np.testing.assert_array_equal(ours.dense(), expected.dense())
+
     def test_sharp_posteriors_have_no_rivals(self):
         X = np.repeat(np.eye(4) * 100, 10, axis=0) + np.arange(40)[:, None] * 1e-3
         kernel = ProbabilisticClusterKernel(2, 2, random_state=0, reg_covar=1e-3).fit(X)

@@ -83,7 +83,10 @@ class Screening:
         ones = torch.ones(len(moments), 1, dtype=moments.dtype, device=moments.device)
         fast = torch.cat([moments, ones], dim=1).float().T
         for part, count, size in equal_sizes(self.sizes):
-            yield part, torch.mm(self.fast_slopes[part], fast).view(count, size, -1)
+            # Whoever calls us within autocast does not mean bfloat16 here: errors are of float32.
+            with torch.autocast(fast.device.type, enabled=False):
+                upper = torch.mm(self.fast_slopes[part], fast)
+            yield part, upper.view(count, size, -1)
 
     def _screen(self, moments: Tensor) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """Return components and rows wherever a component may matter; None if float32 won't do."""
