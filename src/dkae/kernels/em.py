@@ -1,8 +1,8 @@
 r"""Expectation maximisation of hundreds of Gaussian mixtures together.
 
 With the moments :math:`(x^2, x)` of the rows, in which log-densities are linear (see
-:mod:`dkae.kernels.mixtures`), the E-step for all mixtures is one product of (all components × 2d)
-with (2d × n), and the M-step one of (all components × n) with (n × 2d). The steps are those of
+:mod:`dkae.kernels.mixtures`), the E-step for all mixtures is one product of (n × 2d) with (2d × all
+components), and the M-step one of (all components × n) with (n × 2d). The steps are those of
 scikit-learn's ``GaussianMixture``, which is the oracle in the tests. Variances are differences of
 moments, so rows should be centred: far from the origin their digits are lost.
 """
@@ -157,7 +157,7 @@ def _maximize(
 def _averages(shares: Tensor, moments: Tensor) -> Tensor:
     """Return shares @ moments; where few rows have a share, as a sparse product."""
     if shares.device.type == "cpu":
-        matters = shares > NEGLIGIBLE
+        matters = ~(shares <= NEGLIGIBLE)  # so does what is not a number
         if matters.sum() < MAX_DENSITY * shares.numel():
             ends = torch.nn.functional.pad(matters.sum(dim=1).cumsum(0), (1, 0))
             parts = (shares[matters], matters.nonzero()[:, 1], ends)

@@ -90,7 +90,8 @@ class Screening:
 
     def _screen(self, moments: Tensor) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """Return components and rows wherever a component may matter; None if float32 won't do."""
-        found = []
+        most = len(moments) * (len(self.sizes) + MAX_DOUBTFUL_SHARE * len(self.constants))
+        found, n_found = [], 0
         for part, upper in self._upper_bounds(moments):
             if not upper.sum().isfinite():  # something is beyond the range of float32
                 return None
@@ -98,11 +99,11 @@ class Screening:
             best = torch.sub(upper, errors, alpha=2).amax(dim=1, keepdim=True)
             bound = best - self.negligible - 2 * self.relative_error * best.abs()
             columns, rows = (upper > bound).flatten(0, 1).nonzero(as_tuple=True)
+            n_found += len(rows)
+            if n_found > most:
+                return None
             found.append((columns + part.start, rows))
         columns, rows = (torch.cat(t) for t in zip(*found, strict=True))
-        most = len(self.sizes) + MAX_DOUBTFUL_SHARE * len(self.constants)
-        if len(rows) > most * len(moments):
-            return None
         return columns.cpu().numpy(), rows.cpu().numpy()
 
     def _top_and_doubtful(

@@ -1,0 +1,112 @@
+"""A training step of the paper's network against its bare matrix products, and what follows.
+
+Both sides in one run, in turn, best of ten: how much of a step is not products? Then the hours of
+training at the scale laptop with such steps (without the blocks of the prior, which cost 4 % of a
+step, and without measuring), and the speed at which it takes two hours.
+Writes ``results/training_step.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from dkae import recipes
+from dkae.experiments.cost import layer_sizes, step_operations
+from dkae.experiments.runner import make_plan
+from dkae.experiments.scales import SCALES
+from dkae.experiments.study import STUDY
+from dkae.training.batches import Batch
+from dkae.training.loop import train_step
+from dkae.training.settings import Settings
+
+RESULTS = Path(__file__).parent / "results" / "training_step.json"
+LAPTOP = SCALES["laptop"]
+SIZES = layer_sizes(LAPTOP, LAPTOP.n_components)
+REPEATS = 10
+
+
+def step_of(recipe: str, batch: Batch) -> Callable[[], Any]:
+    """Return one training step of a recipe's network on a batch."""
+    model = LAPTOP.estimator(recipe)
+    settings = Settings(**{field.name: getattr(model, field.name) for field in fields(Settings)})
+    network = model._build_network(batch.inputs.numpy(), 0)
+    adam = torch.optim.Adam(network.parameters(), 1e-3, fused=True)
+    return lambda: train_step(network, batch, settings, adam)
+
+
+def products() -> tuple[Callable[[], Any], float]:
+    """Return the products of a step, and how many operations they are.
+
+    Of each layer one up and one down, and two gradients of each, but none for the input; and the
+    Gram matrix of the codes, with two gradients.
+    """
+    k, shapes = LAPTOP.batch_size, list(pairwise(SIZES))
+    weights = [torch.rand(shape) for shape in shapes]
+    rows = [[torch.rand(k, width) for width in shape] for shape in shapes]
+    codes, gram = rows[-1][1], torch.rand(k, k)
+
+    def multiply() -> None:
+        for i, (w, (below, above)) in enumerate(zip(weights, rows, strict=True)):
+            _ = below @ w, below @ w, above @ w.T, below.T @ above, below.T @ above
+            if i > 0:
+                _ = above @ w.T
+        _ = codes @ codes.T, gram @ codes, gram @ codes
+
+    return multiply, step_operations(SIZES, k) - 2 * k * math.prod(
+        shapes[0]
+    ) + 6 * codes.numel() * k
+
+
+def best_seconds(work: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """Return the best time of each, measured in turn."""
+    best = dict.fromkeys(work, float("inf"))
+    for _ in range(REPEATS):
+        for name, run in work.items():
+            start = time.perf_counter()
+            run()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def laptop_operations() -> float:
+    """Return the operations of everything that the scale laptop trains."""
+    with TemporaryDirectory() as empty:
+        plan = make_plan(list(STUDY), LAPTOP, list(recipes.RECIPES), None, Path(empty))
+        return sum(plan.operations(what) for what in plan.trainings)
+
+
+def main() -> None:
+    """Time the steps with one thread and with all, and say what the scale laptop takes."""
+    x = torch.rand(LAPTOP.batch_size, SIZES[0])
+    batch = Batch(x, x, torch.eye(len(x)))
+    multiply, operations = products()
+    work = {recipe: step_of(recipe, batch) for recipe in recipes.RECIPES} | {"products": multiply}
+    total, results = laptop_operations(), {}
+    for n_threads in sorted({1, torch.get_num_threads()}):
+        torch.set_num_threads(n_threads)
+        seconds = best_seconds(work)
+        step = sum(seconds[recipe] for recipe in recipes.RECIPES) / len(recipes.RECIPES)
+        results[f"{n_threads} threads"] = {
+            "milliseconds": {name: round(1e3 * s, 1) for name, s in seconds.items()},
+            "share_of_products_in_a_step": round(seconds["products"] / step, 3),
+            "gigaflops_of_products": round(operations / seconds["products"] / 1e9),
+            "hours_of_the_laptop_scale": round(total / operations * step / 3600, 2),
+        }
+    results["operations_of_the_laptop_scale"] = total
+    results["gigaflops_of_a_step_for_two_hours"] = round(total / 7200e9)
+    print(json.dumps(results, indent=1))
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
