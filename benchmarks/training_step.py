@@ -92,6 +92,7 @@ def main() -> None:
     multiply, operations = products()
     work = {recipe: step_of(recipe, batch) for recipe in recipes.RECIPES} | {"products": multiply}
     total, results = laptop_operations(), {}
+    n_steps = total / step_operations(SIZES, LAPTOP.batch_size)  # if all were of this size
     for n_threads in sorted({1, torch.get_num_threads()}):
         torch.set_num_threads(n_threads)
         seconds = best_seconds(work)
@@ -100,7 +101,7 @@ def main() -> None:
             "milliseconds": {name: round(1e3 * s, 1) for name, s in seconds.items()},
             "share_of_products_in_a_step": round(seconds["products"] / step, 3),
             "gigaflops_of_products": round(operations / seconds["products"] / 1e9),
-            "hours_of_the_laptop_scale": round(total / operations * step / 3600, 2),
+            "hours_of_the_laptop_scale": round(n_steps * step / 3600, 2),
         }
     results["operations_of_the_laptop_scale"] = total
     results["gigaflops_of_a_step_for_two_hours"] = round(total / 7200e9)
