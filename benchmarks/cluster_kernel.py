@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +22,12 @@ import numpy as np
 import torch
 from joblib import Parallel, delayed
 from sklearn.mixture import GaussianMixture
+from training_step import step_of
 
-from dkae import recipes
 from dkae.alignment import alignment_loss
 from dkae.datasets import load_mnist20k
 from dkae.kernels import ProbabilisticClusterKernel, ideal_gram
 from dkae.training.batches import BatchSource
-from dkae.training.loop import train_step
-from dkae.training.settings import Settings
 
 RESULTS = Path(__file__).parent / "results" / "cluster_kernel.json"
 EVERY = 10
@@ -147,14 +144,10 @@ def share_of_a_step(kernel: ProbabilisticClusterKernel, X: np.ndarray) -> float:
     prior, cpu = kernel.on(X), torch.device("cpu")
     rng = np.random.default_rng(0)
     source = BatchSource(X, prior, np.arange(2000), batch_size=200, rng=rng, device=cpu)
-    model = recipes.paper()
-    settings = Settings(**{field.name: getattr(model, field.name) for field in fields(Settings)})
-    network = model._build_network(X, 0)
-    adam = torch.optim.Adam(network.parameters(), 1e-3, fused=True)
-    batch = source.draw()
+    step_once = step_of("paper", source.draw())
     block, step = in_turn(
         lambda: [source.draw() for _ in range(10)],
-        lambda: [train_step(network, batch, settings, adam) for _ in range(10)],
+        lambda: [step_once() for _ in range(10)],
     )
     block, step = block / 10, (block + step) / 10
     share = block / step

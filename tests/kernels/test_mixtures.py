@@ -214,6 +214,13 @@ def test_sparse_averages_are_the_dense_ones(covariance_type, monkeypatch):
         torch.testing.assert_close(a, b)
 
 
+def test_sparse_averages_hide_nothing_that_is_not_a_number():
+    shares = torch.zeros(3, 40, dtype=torch.float64)
+    shares[0, 3], shares[1, 5], shares[2, 7] = 1, torch.nan, 1
+    averages = em._averages(shares, torch.ones(40, 2, dtype=torch.float64))
+    assert averages.isnan().all(dim=1).tolist() == [False, True, False]
+
+
 @pytest.mark.parametrize("covariance_type", COVARIANCES)
 def test_threads_do_not_change_the_result(covariance_type, monkeypatch):
     X = torch.from_numpy(clouds(0))
