@@ -61,11 +61,17 @@ def test_tied_weights_are_one_tensor_and_biases_are_separate():
     assert len(names) == 3 * 3
 
 
-def test_untied_weights_are_separate():
-    network = build(tied=False)
-    assert len(list(network.parameters())) == 3 * 4
-    layer = network.layers[0]
-    assert not torch.equal(layer.weight.T, layer.decoder_weight)
+@pytest.mark.parametrize("sizes", [(6, 5, 4, 3), (1, 4, 1)])
+def test_untied_weights_start_as_tied_ones_and_are_separate(sizes):
+    network = build(sizes, tied=False)
+    x = torch.rand(7, sizes[0])
+    torch.testing.assert_close(network(x), build(sizes)(x))
+    assert len(list(network.parameters())) == (len(sizes) - 1) * 4
+    for layer in network.layers:
+        before = layer.weight.detach().clone()
+        with torch.no_grad():
+            layer.decoder_weight += 1
+        assert torch.equal(layer.weight, before)
 
 
 @pytest.mark.parametrize("tied", [True, False])

@@ -51,8 +51,9 @@ class Layer(nn.Module):
     activation, output_activation : str
         Activation of the hidden representation and of the reconstruction.
     tied : bool, default=True
-        Whether the decoder uses the transpose of the encoder's weight (the same tensor). The
-        biases are separate in any case.
+        Whether the decoder uses the transpose of the encoder's weight (the same tensor). If not,
+        it has a weight of its own, which starts as that transpose. The biases are separate in any
+        case.
     generator : torch.Generator, optional
         Source of the Glorot-uniform weights. Biases start at zero.
     """
@@ -72,7 +73,7 @@ class Layer(nn.Module):
         self.output_activation = check_choice("output_activation", output_activation, ACTIVATIONS)
         self.weight = nn.Parameter(_glorot(n_out, n_in, generator))
         self.bias = nn.Parameter(torch.zeros(n_out))
-        self.decoder_weight = None if tied else nn.Parameter(_glorot(n_in, n_out, generator))
+        self.decoder_weight = None if tied else nn.Parameter(_transposed_copy(self.weight))
         self.decoder_bias = nn.Parameter(torch.zeros(n_in))
 
     def encode(self, x: Tensor) -> Tensor:
@@ -168,6 +169,11 @@ def choose_output_activation(name: str, low: float, high: float) -> str:
             stacklevel=5,  # the line that called `fit`
         )
     return name
+
+
+def _transposed_copy(weight: Tensor) -> Tensor:
+    # Glorot's distribution is the same for a weight and its transpose.
+    return weight.detach().T.clone(memory_format=torch.contiguous_format)
 
 
 def _glorot(n_out: int, n_in: int, generator: torch.Generator | None) -> Tensor:

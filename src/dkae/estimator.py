@@ -73,7 +73,8 @@ class DeepKernelizedAutoencoder(
         Activation of the reconstruction. "auto" is the sigmoid where all of X lies in [0, 1], and
         the identity elsewhere.
     tied_weights : bool, default=True
-        Whether the decoder uses the transposed weights of the encoder.
+        Whether the decoder uses the transposed weights of the encoder. If not, it starts from them;
+        this keeps the reconstruction error low where λ is far above 0.1.
     batch_size : int, default=200
         k, at most the number of rows.
     max_iter : int, default=20
