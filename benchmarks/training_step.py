@@ -25,6 +25,7 @@ from dkae.experiments.cost import layer_sizes, step_operations
 from dkae.experiments.runner import make_plan
 from dkae.experiments.scales import SCALES
 from dkae.experiments.study import STUDY
+from dkae.threads import in_threads
 from dkae.training.batches import Batch
 from dkae.training.loop import train_step
 from dkae.training.settings import Settings
@@ -85,23 +86,32 @@ def laptop_operations() -> float:
         return sum(plan.operations(what) for what in plan.trainings)
 
 
+def timed(n_networks: int) -> dict[str, float]:
+    """Return the seconds of a step and of its products, each network on its share of the cores."""
+
+    def work(_: int) -> dict[str, float]:
+        x = torch.rand(LAPTOP.batch_size, SIZES[0])
+        batch = Batch(x, x, torch.eye(len(x)))
+        steps = {recipe: step_of(recipe, batch) for recipe in recipes.RECIPES}
+        return best_seconds(steps | {"products": products()[0]})
+
+    each = list(in_threads(work, range(n_networks), torch.device("cpu")))
+    return {name: sum(seconds[name] for seconds in each) / n_networks for name in each[0]}
+
+
 def main() -> None:
-    """Time the steps with one thread and with all, and say what the scale laptop takes."""
-    x = torch.rand(LAPTOP.batch_size, SIZES[0])
-    batch = Batch(x, x, torch.eye(len(x)))
-    multiply, operations = products()
-    work = {recipe: step_of(recipe, batch) for recipe in recipes.RECIPES} | {"products": multiply}
-    total, results = laptop_operations(), {}
+    """Time the steps of one network on all cores and of one on each, and what follows."""
+    total, operations = laptop_operations(), products()[1]
     n_steps = total / step_operations(SIZES, LAPTOP.batch_size)  # if all were of this size
-    for n_threads in sorted({1, torch.get_num_threads()}):
-        torch.set_num_threads(n_threads)
-        seconds = best_seconds(work)
+    results: dict[str, Any] = {}
+    for n_networks in sorted({1, torch.get_num_threads()}):
+        seconds = timed(n_networks)
         step = sum(seconds[recipe] for recipe in recipes.RECIPES) / len(recipes.RECIPES)
-        results[f"{n_threads} threads"] = {
+        results[f"{n_networks} at once"] = {
             "milliseconds": {name: round(1e3 * s, 1) for name, s in seconds.items()},
             "share_of_products_in_a_step": round(seconds["products"] / step, 3),
-            "gigaflops_of_products": round(operations / seconds["products"] / 1e9),
-            "hours_of_the_laptop_scale": round(n_steps * step / 3600, 2),
+            "gigaflops_of_products": round(n_networks * operations / seconds["products"] / 1e9),
+            "hours_of_the_laptop_scale": round(n_steps * step / n_networks / 3600, 2),
         }
     results["operations_of_the_laptop_scale"] = total
     results["gigaflops_of_a_step_for_two_hours"] = round(total / 7200e9)

@@ -88,6 +88,15 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
     assert "1 runs with 0 networks" in succeed(*SMALL, tmp_path).stdout
 
 
+def test_jobs(tmp_path, folder):
+    printed = succeed(*SMALL, tmp_path, "--jobs", 2).stdout
+    assert "3 networks to train, about" in printed
+    assert "2 networks at once" in printed
+    (ours,), (theirs,) = read_runs(tmp_path), read_runs(folder)
+    assert ours.scores == theirs.scores
+    assert "'--jobs': 0 is not in the range" in run(*SMALL, tmp_path, "--jobs", 0).stderr
+
+
 def test_an_unknown_experiment_is_named(tmp_path):
     message = fail("reproduce", "lamda", "--out", tmp_path)
     assert "experiment='lamda' is not known" in message

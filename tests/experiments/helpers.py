@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from dkae.experiments.declaration import Job
 from dkae.experiments.results import Run
@@ -25,8 +25,9 @@ class Quiet(Silence):
         self.errors: dict[str, str | None] = {}
         self.n_steps = 0
 
-    def training(self, network: Network) -> None:
+    def training(self, network: Network) -> Self:
         self.networks.append(network)
+        return self
 
     def finished(self, job: Job, seconds: float, error: str | None) -> None:
         self.errors[job.name] = error
@@ -41,9 +42,10 @@ def run_study(
     recipes: Sequence[str] = BOTH,
     n_seeds: int | None = None,
     reporter: Quiet | None = None,
+    n_jobs: int = 1,
 ) -> list[Failure]:
     plan = make_plan(names, SCALES["smoke"], recipes, n_seeds, folder)
-    return run_plan(plan, Quiet() if reporter is None else reporter)
+    return run_plan(plan, Quiet() if reporter is None else reporter, n_jobs)
 
 
 def invented(experiment: str, scores: dict[str, Any], seed: int = 0, point: Any = None) -> Run:

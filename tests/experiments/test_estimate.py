@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkae.experiments import estimate
+from dkae.experiments import cost, estimate
 from dkae.experiments.cost import layer_sizes, network_operations, step_operations
 from dkae.experiments.runner import make_plan
 from dkae.experiments.scales import SCALES
@@ -29,7 +29,7 @@ def test_operations_of_a_network_by_hand():
 
 
 def test_a_plan_costs_its_networks_and_its_measurements(tmp_path, monkeypatch):
-    monkeypatch.setattr(estimate, "seconds_per_operation", lambda scale: 1e-6)
+    monkeypatch.setattr(estimate, "seconds_per_operation", lambda scale, n_jobs: 1e-6)
     plan = make_plan(["lambda"], SMOKE, ["default"], None, tmp_path)
     training = sum(plan.operations(network) for network in plan.networks) * 1e-6
     measuring = 9 * estimate.MEASURING_SECONDS["lambda"] * 600 / 14_000
@@ -41,11 +41,26 @@ def test_a_plan_costs_its_networks_and_its_measurements(tmp_path, monkeypatch):
     [(20, "20 seconds"), (600, "10.0 minutes"), (7200, "2.0 hours"), (864_000, "10.0 days")],
 )
 def test_durations(tmp_path, monkeypatch, seconds, text):
-    monkeypatch.setattr(estimate, "estimate_seconds", lambda plan: seconds)
+    monkeypatch.setattr(estimate, "estimate_seconds", lambda plan, n_jobs: seconds)
     plan = make_plan(["code-size"], SMOKE, ["default"], None, tmp_path)
     described = estimate.describe(plan)
     assert f"3 runs with 3 networks to train, about {text} on this machine" in described
     assert str(tmp_path) in described
+
+
+def test_networks_at_once_are_part_of_the_plan(tmp_path):
+    plan = make_plan(["code-size"], SMOKE, ["default"], None, tmp_path)
+    assert estimate.describe(plan, 2).count("2 networks at once") == 1
+    assert "at once" not in estimate.describe(plan)
+
+
+def test_time_of_several_networks_at_once(monkeypatch):
+    # Two networks at once, each at half the speed that one has alone, take as long as in turn.
+    monkeypatch.setattr(cost, "_seconds_of_one", lambda scale: 2e-9)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
+    assert cost.seconds_per_operation(SMOKE, 1) == pytest.approx(2e-9)
+    assert cost.seconds_per_operation(SMOKE, 2) == pytest.approx(1e-9)
+    assert cost.seconds_per_operation(SMOKE, 8) == pytest.approx(1e-9)  # there are but two cores
 
 
 def test_there_is_a_time_for_every_experiment():

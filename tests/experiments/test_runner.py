@@ -6,16 +6,19 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from dkae.experiments import study
 from dkae.experiments.declaration import Outcome
 from dkae.experiments.results import read_run, read_runs, write_run
 from dkae.experiments.runner import make_plan
 from dkae.experiments.scales import SCALES
+from dkae.experiments.workshop import Workshop
 from tests.experiments.helpers import BOTH, Quiet, run_study
 
 SMOKE = SCALES["smoke"]
@@ -173,6 +176,65 @@ def test_a_killed_study_goes_on_to_the_same_numbers(tmp_path, smoke, n_steps):
     n_all = 3 * 10 + 3 * (10 + 40)
     assert reporter.n_steps == n_all - n_steps + 1  # an epoch is one step, the last one was lost
     assert_same(tmp_path, smoke, "tradeoff-paper-seed0.json")
+
+
+class TestSeveralNetworksAtOnce:
+    def test_the_numbers_are_the_same(self, tmp_path, smoke):
+        reporter = Quiet()
+        assert run_study(tmp_path, ["tradeoff", "lambda"], reporter=reporter, n_jobs=3) == []
+        names = {path.name for path in tmp_path.glob("*.json")}
+        assert names == {path.name for path in smoke.glob("[tl]*.json")}
+        for name in names:
+            assert_same(tmp_path, smoke, name)
+        # Each network once, the layers below the codes of the recipe paper once.
+        assert len(set(reporter.networks)) == len(reporter.networks) == 2 * 9
+        assert not list((tmp_path / "cache").glob("*.checkpoint"))
+
+    def test_a_network_that_fails_does_not_stop_the_others(self, tmp_path, monkeypatch):
+        def fail(self, network, progress=None, train=Workshop.train):
+            if network.alignment_weight == 0.75:
+                raise RuntimeError("no luck")
+            return train(self, network, progress)
+
+        monkeypatch.setattr(Workshop, "train", fail)
+        (failure,) = run_study(tmp_path, ["lambda"], ["default"], n_jobs=2)
+        assert (failure.job.point, failure.error) == (0.75, "RuntimeError: no luck")
+        assert len(read_runs(tmp_path)) == 8
+
+    def test_ctrl_c_ends_all_of_them_and_the_next_call_goes_on(self, tmp_path, smoke, monkeypatch):
+        monkeypatch.setattr("dkae.training.checkpoint.EVERY_SECONDS", 0)
+        before = set(threading.enumerate())
+        with monkeypatch.context() as patch:
+            patch.setitem(study.STUDY, "lambda", replace(study.STUDY["lambda"], measure=_ctrl_c))
+            with pytest.raises(KeyboardInterrupt):
+                run_study(tmp_path, ["lambda"], ["default"], n_jobs=2)
+        assert set(threading.enumerate()) == before
+        n_trained = len(list((tmp_path / "cache").glob("network-*.safetensors")))
+        assert 1 <= n_trained < 9
+        reporter = Quiet()
+        assert run_study(tmp_path, ["lambda"], ["default"], reporter=reporter, n_jobs=2) == []
+        assert reporter.n_steps <= (9 - n_trained) * 40
+        assert_same(tmp_path, smoke, "lambda-default-0.9-seed0.json")
+
+    def test_threads_of_torch_are_shared_and_given_back(self, tmp_path, monkeypatch):
+        seen = []
+        monkeypatch.setattr(
+            Workshop, "train", lambda *_: seen.append(torch.get_num_threads()) or None
+        )
+        monkeypatch.setitem(
+            study.STUDY, "lambda", replace(study.STUDY["lambda"], measure=lambda *_: 1 / 0)
+        )
+        torch.set_num_threads(4)
+        try:
+            run_study(tmp_path, ["lambda"], ["default"], n_jobs=2)
+            assert set(seen) == {2}
+            assert torch.get_num_threads() == 4
+        finally:
+            torch.set_num_threads(1)
+
+
+def _ctrl_c(workshop, job, models):
+    raise KeyboardInterrupt
 
 
 def assert_same(folder: Path, other: Path, name: str) -> None:

@@ -95,8 +95,8 @@ def test_a_model_that_cannot_be_saved_is_not_lost(workshop, monkeypatch):
             workshop.train(Network("default", 0, 0.1, 8))
     assert len(list(workshop.cache.glob("network-*.checkpoint"))) == 1
     steps = []
-    workshop.progress = type("Count", (Silence,), {"step": lambda self: steps.append(1)})()
-    workshop.train(Network("default", 0, 0.1, 8))
+    count = type("Count", (Silence,), {"step": lambda self: steps.append(1)})()
+    workshop.train(Network("default", 0, 0.1, 8), count)
     assert steps == []  # the last epoch was in the checkpoint
     assert list(workshop.cache.glob("*.checkpoint")) == []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -80,6 +80,11 @@ def demo(out: Path, steps: int, seed: int, quiet: bool) -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for the results; results/SCALE by default.",
 )
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Networks that are trained at once; by default one for each core, or one on a GPU.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the plan and an estimate, and stop.")
 @click.option("--list", "only_list", is_flag=True, help="List the experiments, and stop.")
 def reproduce(
@@ -88,6 +93,7 @@ def reproduce(
     seeds: int | None,
     recipe: str | None,
     out: Path | None,
+    jobs: int | None,
     dry_run: bool,
     only_list: bool,
 ) -> None:
@@ -101,6 +107,7 @@ def reproduce(
         from dkae.experiments import scales
         from dkae.experiments.runner import make_plan
         from dkae.experiments.study import STUDY
+        from dkae.experiments.trainers import default_jobs
 
         if only_list:
             for experiment in STUDY.values():
@@ -110,9 +117,10 @@ def reproduce(
         folder = Path("results") / scale if out is None else out
         recipes = RECIPES if recipe is None else (recipe,)
         plan = make_plan(chosen, scales.SCALES[scale], recipes, seeds, folder)
-        _show(plan)
+        n_jobs = default_jobs() if jobs is None else jobs
+        _show(plan, n_jobs)
         if not dry_run:
-            _run(plan)
+            _run(plan, n_jobs)
 
 
 @click.command(epilog=example("dkae report results/laptop", "dkae report smoke -o page.html"))
@@ -139,21 +147,21 @@ def report(folder: Path, out: Path | None, figures: Path | None) -> None:
     click.echo(f"The page is {page}" + (f", and {len(drawn)} figures in {figures}" * bool(drawn)))
 
 
-def _show(plan: Plan) -> None:
+def _show(plan: Plan, n_jobs: int) -> None:
     """Print the plan and what it will take."""
     from dkae.experiments.estimate import describe
 
-    click.echo(describe(plan))
+    click.echo(describe(plan, n_jobs))
 
 
-def _run(plan: Plan) -> None:
+def _run(plan: Plan, n_jobs: int) -> None:
     from dkae.experiments.progress import StudyProgress
     from dkae.experiments.runner import run_plan
 
-    progress: Any = StudyProgress(plan)
+    progress = StudyProgress(plan)
     progress.start_bar()
     try:
-        failures = run_plan(plan, progress)
+        failures = run_plan(plan, progress, n_jobs)
     except KeyboardInterrupt:
         raise click.ClickException(
             "interrupted; what is done is kept, and the same command goes on from here"

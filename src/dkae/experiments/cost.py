@@ -12,6 +12,7 @@ from dkae.alignment import dkae_loss
 from dkae.autoencoder import build_autoencoder
 from dkae.estimator import DeepKernelizedAutoencoder
 from dkae.experiments.scales import Scale
+from dkae.threads import in_threads
 from dkae.training.batches import batches_per_epoch
 
 __all__ = ["layer_sizes", "network_operations", "seconds_per_operation", "step_operations"]
@@ -44,8 +45,14 @@ def network_operations(
     return float(n_steps * (pretraining + estimator.max_iter * step_operations(sizes, k)))
 
 
-def seconds_per_operation(scale: Scale) -> float:
-    """Time a few training steps of the scale's network."""
+def seconds_per_operation(scale: Scale, n_jobs: int) -> float:
+    """Time a few training steps of `n_jobs` of the scale's networks at once; the time of all."""
+    n = min(n_jobs, torch.get_num_threads())
+    each = in_threads(lambda _: _seconds_of_one(scale), range(n), torch.device("cpu"))
+    return sum(each) / n / n
+
+
+def _seconds_of_one(scale: Scale) -> float:
     sizes, k = layer_sizes(scale, scale.n_components), scale.batch_size
     network = build_autoencoder(
         sizes, activation="gelu", code_activation="identity", output_activation="sigmoid"

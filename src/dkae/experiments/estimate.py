@@ -23,16 +23,16 @@ MEASURING_SECONDS = {
 FULL_SIZE = 14_000
 
 
-def estimate_seconds(plan: Plan) -> float:
+def estimate_seconds(plan: Plan, n_jobs: int = 1) -> float:
     """Return about how long a plan takes on this machine, from a few timed steps."""
     operations = sum(plan.operations(what) for what in plan.trainings)
     measuring = sum(MEASURING_SECONDS[job.experiment] for job in plan.todo)
     share = plan.scale.n_train / FULL_SIZE
-    training = operations * seconds_per_operation(plan.scale) if plan.networks else 0.0
+    training = operations * seconds_per_operation(plan.scale, n_jobs) if plan.networks else 0.0
     return training + measuring * share
 
 
-def describe(plan: Plan) -> str:
+def describe(plan: Plan, n_jobs: int = 1) -> str:
     """Return the plan as a few lines of text."""
     todo = Counter(job.experiment for job in plan.todo)
     done = Counter(job.experiment for job in plan.done)
@@ -44,7 +44,8 @@ def describe(plan: Plan) -> str:
     if plan.todo:
         lines.append(
             f"{len(plan.todo)} runs with {len(plan.networks)} networks to train, about "
-            f"{_duration(estimate_seconds(plan))} on this machine"
+            f"{_duration(estimate_seconds(plan, n_jobs))} on this machine"
+            + (f", {n_jobs} networks at once" if n_jobs > 1 else "")
         )
     else:
         lines.append("Everything is done already.")

@@ -1,17 +1,28 @@
-"""What a person sees while a study runs: one bar for all of it, and a line for each result."""
+"""What a person sees while a study runs: bars for all of it and each network, a line a result."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Self
+
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from dkae.experiments.cost import layer_sizes, step_operations
 from dkae.experiments.declaration import Job
 from dkae.experiments.runner import Plan
-from dkae.experiments.study import STUDY
-from dkae.experiments.workshop import Layers, Network
+from dkae.experiments.scales import Scale
+from dkae.experiments.workshop import Network
+from dkae.training import FINE_TUNING
 from dkae.training.batches import batches_per_epoch
-from dkae.training.progress import Record, Silence
+from dkae.training.progress import Record
 
 __all__ = ["StudyProgress"]
 
@@ -19,22 +30,17 @@ __all__ = ["StudyProgress"]
 SPEED_PERIOD = 600.0
 
 
-class StudyProgress(Silence):
+class StudyProgress:
     """A bar over the operations of all networks, which are nearly all of the time.
 
-    The bar is drawn on a terminal only; the lines for the results are written anywhere.
+    Under it one for each network that is being trained. Bars are drawn on a terminal only; the
+    lines for the results are written anywhere.
     """
 
     def __init__(self, plan: Plan, console: Console | None = None) -> None:
         self.plan = plan
-        self._waiting: dict[Network | Layers, float] = {
-            what: plan.operations(what) for what in plan.trainings
-        }
         self._n_finished = 0
-        self._completed = 0.0
-        self._network: Network | None = None
-        self._step = 0.0
-        self._bar = Progress(
+        self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             TaskProgressColumn(),
@@ -43,25 +49,19 @@ class StudyProgress(Silence):
             console=Console(stderr=True) if console is None else console,
             speed_estimate_period=SPEED_PERIOD,
         )
-        total = sum(self._waiting.values())
-        self._task = self._bar.add_task("starting", total=total or None, losses="")
+        total = sum(plan.operations(what) for what in plan.trainings)
+        self._all = self._bars.add_task("all networks", total=total or None, losses="")
 
-    # --- the study ---------------------------------------------------------------------------
-
-    def training(self, network: Network) -> None:
-        """Take note of the network that is trained, or taken from the cache."""
-        self._network = network
+    def training(self, network: Network) -> _NetworkProgress:
+        """Return what draws the bar of a network."""
+        return _NetworkProgress(self.plan.scale, network, self._bars, self._all)
 
     def finished(self, job: Job, seconds: float, error: str | None) -> None:
-        """Count a job, and its networks, whatever part of them was left to do."""
+        """Count a job."""
         self._n_finished += 1
-        for network in STUDY[job.experiment].networks(self.plan.scale, job).values():
-            for what in (network, Layers(network.recipe, network.seed)):
-                self._completed += self._waiting.pop(what, 0.0)
-        self._bar.update(self._task, completed=self._completed, losses="")
         n = len(self.plan.todo)
         outcome = "" if error is None else f"  FAILED: {error}"
-        self._bar.console.print(
+        self._bars.console.print(
             f"[{self._n_finished}/{n}] {job.name}  {seconds:.0f} s{outcome}",
             markup=False,
             highlight=False,
@@ -70,33 +70,77 @@ class StudyProgress(Silence):
 
     def start_bar(self) -> None:
         """Begin to draw."""
-        self._bar.start()
+        self._bars.start()
 
     def stop_bar(self) -> None:
         """Cease to draw."""
-        self._bar.stop()
+        self._bars.stop()
 
-    # --- the training of one network (dkae.training.progress.Progress) ------------------------
+
+class _NetworkProgress:
+    """The bar of one network (a `dkae.training.progress.Progress`), which also moves that of all.
+
+    Its unit is an operation.
+    """
+
+    def __init__(self, scale: Scale, network: Network, bars: Progress, everything: TaskID) -> None:
+        self._network = network
+        self._bars = bars
+        self._all = everything
+        self._steps = _steps_of_phases(scale, network)
+        self._begun: set[str] = set()
+        self._step = 0.0
+
+    def __enter__(self) -> Self:
+        self._own = self._bars.add_task("", total=None, losses="")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.remove_task(self._own)
 
     def start(self, phase: str, n_steps: int) -> None:
+        self._count_phases_before(phase)
+        n_all, self._step = self._steps[phase]
         network = self._network
-        if network is None:
-            return
-        scale = self.plan.scale
-        estimator = scale.estimator(network.recipe)
-        sizes, n_epochs = layer_sizes(scale, network.n_components), estimator.max_iter
-        if phase.startswith("layer "):
-            i = int(phase.removeprefix("layer "))
-            sizes, n_epochs = sizes[i - 1 : i + 1], estimator.pretrain_max_iter
-        self._step = step_operations(sizes, scale.batch_size)
-        n_all = n_epochs * batches_per_epoch(scale.n_train, scale.batch_size, estimator.epoch)
-        self._bar.advance(self._task, (n_all - n_steps) * self._step)  # before an interruption
         name = f"{network.recipe} λ={network.alignment_weight:g} N_c={network.n_components}"
-        self._bar.update(self._task, description=f"{name}, seed {network.seed}, {phase}")
+        description = f"{name}, seed {network.seed}, {phase}"
+        self._bars.reset(self._own, total=n_all * self._step, description=description)
+        self._advance((n_all - n_steps) * self._step)  # before an interruption
 
     def step(self) -> None:
-        self._bar.advance(self._task, self._step)
+        self._advance(self._step)
 
     def epoch(self, record: Record) -> None:
         losses = f"L_r {record['reconstruction_loss']:.4f}  L_c {record['alignment_loss']:.3f}"
-        self._bar.update(self._task, losses=losses)
+        self._bars.update(self._own, losses=losses)
+
+    def _advance(self, operations: float) -> None:
+        for bar in (self._all, self._own):
+            self._bars.advance(bar, operations)
+
+    def _count_phases_before(self, phase: str) -> None:
+        """Count what was over before an interruption, and so is not begun again.
+
+        The layers below the code are a training of their own; the rest is another one.
+        """
+        *lower, code_layer, end_to_end = self._steps
+        parts = (lower, [code_layer, end_to_end])
+        for earlier in next(part[: part.index(phase)] for part in parts if phase in part):
+            n_steps, operations = self._steps[earlier]
+            if earlier not in self._begun:
+                self._bars.advance(self._all, n_steps * operations)
+            self._begun.add(earlier)
+        self._begun.add(phase)
+
+
+def _steps_of_phases(scale: Scale, network: Network) -> dict[str, tuple[int, float]]:
+    """Return the number of steps of each phase of a training, and the operations of such a step."""
+    estimator, k = scale.estimator(network.recipe), scale.batch_size
+    sizes = layer_sizes(scale, network.n_components)
+    n_steps = batches_per_epoch(scale.n_train, k, estimator.epoch)
+    n_pretraining = n_steps * estimator.pretrain_max_iter
+    layers = {
+        f"layer {i}": (n_pretraining, step_operations(pair, k))
+        for i, pair in enumerate(pairwise(sizes), start=1)
+    }
+    return layers | {FINE_TUNING: (n_steps * estimator.max_iter, step_operations(sizes, k))}

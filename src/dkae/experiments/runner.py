@@ -21,9 +21,9 @@ from dkae.experiments.declaration import Experiment, Job
 from dkae.experiments.results import Run, read_run, write_run
 from dkae.experiments.scales import Scale
 from dkae.experiments.study import STUDY
+from dkae.experiments.trainers import Observer, Trainer, trainer
 from dkae.experiments.workshop import VERSION, Layers, Network, Workshop, digest
 from dkae.training.batches import batches_per_epoch
-from dkae.training.progress import Progress
 
 __all__ = ["Failure", "Plan", "Reporter", "make_plan", "run_plan"]
 
@@ -31,10 +31,9 @@ __all__ = ["Failure", "Plan", "Reporter", "make_plan", "run_plan"]
 CACHE = "cache"
 
 
-class Reporter(Progress, Protocol):
+class Reporter(Observer, Protocol):
     """Is told how a study goes on."""
 
-    def training(self, network: Network) -> None: ...
     def finished(self, job: Job, seconds: float, error: str | None) -> None: ...
 
 
@@ -98,20 +97,20 @@ def make_plan(
     return Plan(scale, folder, workshop, tuple(todo), tuple(done), tuple(networks), tuple(layers))
 
 
-def run_plan(plan: Plan, reporter: Reporter) -> list[Failure]:
-    """Run all that is to be done, and return what failed."""
+def run_plan(plan: Plan, reporter: Reporter, n_jobs: int = 1) -> list[Failure]:
+    """Run all that is to be done, `n_jobs` networks at once, and return what failed."""
     provenance.commit()
     plan.workshop.cache.mkdir(parents=True, exist_ok=True)
-    plan.workshop.progress = reporter
     failures = []
-    for job in plan.todo:
-        start, error = time.perf_counter(), None
-        try:
-            write_run(_run(plan.workshop, job, reporter), plan.folder / f"{job.name}.json")
-        except Exception as problem:
-            error = f"{type(problem).__name__}: {problem}"
-            failures.append(Failure(job, error, traceback.format_exc()))
-        reporter.finished(job, time.perf_counter() - start, error)
+    with trainer(plan.workshop, plan.networks, reporter, n_jobs) as train:
+        for job in plan.todo:
+            start, error = time.perf_counter(), None
+            try:
+                write_run(_run(plan.workshop, job, train), plan.folder / f"{job.name}.json")
+            except Exception as problem:
+                error = f"{type(problem).__name__}: {problem}"
+                failures.append(Failure(job, error, traceback.format_exc()))
+            reporter.finished(job, time.perf_counter() - start, error)
     return failures
 
 
@@ -144,15 +143,12 @@ def _config(workshop: Workshop, job: Job) -> dict[str, Any]:
     }
 
 
-def _run(workshop: Workshop, job: Job, reporter: Reporter) -> Run:
+def _run(workshop: Workshop, job: Job, train: Trainer) -> Run:
     experiment = STUDY[job.experiment]
     started, start = datetime.now(UTC), time.perf_counter()
     networks = experiment.networks(workshop.scale, job)
-    models = {}
     with provenance.peak_memory() as memory:
-        for name, network in networks.items():
-            reporter.training(network)
-            models[name] = workshop.train(network)
+        models = {name: train(network) for name, network in networks.items()}
         outcome = experiment.measure(workshop, job, models)
     config = _config(workshop, job)
     return Run(

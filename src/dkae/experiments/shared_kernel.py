@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 import warnings
 from collections.abc import Mapping
 from functools import cached_property
@@ -18,6 +19,10 @@ from dkae.kernels import FeatureKernel, ProbabilisticClusterKernel
 from dkae.kernels.base import Floats
 
 __all__ = ["SharedKernel"]
+
+#: Networks may be trained in several threads at once. One lock for all kernels: the filters of
+#: warnings, which a fit changes for a while, belong to the process.
+_LOCK = threading.Lock()
 
 
 class SharedKernel(FeatureKernel):
@@ -81,9 +86,10 @@ class SharedKernel(FeatureKernel):
         part = next((name for name, rows in self.rows.items() if _same(rows, X)), None)
         if part is None:
             return self.fitted.on(X)
-        if part not in self._priors:
-            self._priors[part] = self._load_or_compute(part)
-        return self._priors[part]
+        with _LOCK:
+            if part not in self._priors:
+                self._priors[part] = self._load_or_compute(part)
+            return self._priors[part]
 
     def _load_or_compute(self, part: str) -> Any:
         text = json.dumps([self.config, part], sort_keys=True, default=list)

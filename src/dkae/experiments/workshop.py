@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -70,21 +71,22 @@ class Layers:
 class Workshop:
     """Makes data, kernels and networks of a scale, or takes them from the cache.
 
+    Several threads may train networks at once, but no two of them the same one.
+
     Parameters
     ----------
     scale : Scale
         How large everything is.
     cache : Path
         Folder for what can be used again.
-    progress : Progress, optional
-        Is told of each training step.
     """
 
-    def __init__(self, scale: Scale, cache: Path, progress: Progress | None = None) -> None:
+    def __init__(self, scale: Scale, cache: Path) -> None:
         self.scale = scale
         self.cache = cache
-        self.progress = Silence() if progress is None else progress
         self._kernels: dict[tuple[int, float], SharedKernel] = {}
+        self._kernels_lock = threading.Lock()
+        self._layers_lock = threading.Lock()
 
     # --- data and kernel ---------------------------------------------------------------------
 
@@ -100,12 +102,13 @@ class Workshop:
     def kernel(self, seed: int, reg_covar: float = REG_COVAR) -> SharedKernel:
         """Return the Probabilistic Cluster Kernel of a seed, fitted to the training rows."""
         key = (seed, reg_covar)
-        if key not in self._kernels:
-            # One fitted kernel takes 175 MB, and seeds come in turn.
-            self._kernels = {k: v for k, v in self._kernels.items() if k[0] == seed}
-            rows = {name: part.X for name, part in self.parts.items()}
-            self._kernels[key] = SharedKernel(self.kernel_config(*key), rows, self.cache)
-        return self._kernels[key]
+        with self._kernels_lock:
+            if key not in self._kernels:
+                # One fitted kernel takes 175 MB, and seeds come in turn.
+                self._kernels = {k: v for k, v in self._kernels.items() if k[0] == seed}
+                rows = {name: part.X for name, part in self.parts.items()}
+                self._kernels[key] = SharedKernel(self.kernel_config(*key), rows, self.cache)
+            return self._kernels[key]
 
     def kernel_config(self, seed: int, reg_covar: float = REG_COVAR) -> dict[str, Any]:
         """Return what the kernel of a seed depends on."""
@@ -133,22 +136,26 @@ class Workshop:
         """Say whether the pretrained layers are in the cache."""
         return self._path(layers).exists()
 
-    def train(self, network: Network) -> DeepKernelizedAutoencoder:
+    def train(
+        self, network: Network, progress: Progress | None = None
+    ) -> DeepKernelizedAutoencoder:
         """Return the trained network: from the cache, from a checkpoint, or from the start."""
+        progress = Silence() if progress is None else progress
         if self.is_trained(network):
             return load(self._path(network))
         model = self._estimator(network)
         lower = None
         if model.pretrain_max_iter:
-            lower = self._pretrain(Layers(network.recipe, network.seed)).network_
-        return self._fit(model, self._path(network), lower)
+            lower = self._pretrain(Layers(network.recipe, network.seed), progress).network_
+        return self._fit(model, self._path(network), progress, lower)
 
     def describe(self, network: Network, model: DeepKernelizedAutoencoder) -> dict[str, Any]:
         """Return what a result file says of a network."""
         config = self.config(network)
         history = list(model.history_)
         if model.pretrain_max_iter:
-            history = [*self._pretrain(Layers(network.recipe, network.seed)).history_, *history]
+            layers = self._pretrain(Layers(network.recipe, network.seed), Silence())
+            history = [*layers.history_, *history]
         return {
             "config": config["network"] | {"params": config["params"]},
             "hash": digest(config),
@@ -157,18 +164,25 @@ class Workshop:
             "history": _columns(history),
         }
 
-    def _pretrain(self, layers: Layers) -> DeepKernelizedAutoencoder:
+    def _pretrain(self, layers: Layers, progress: Progress) -> DeepKernelizedAutoencoder:
         """Return a model of the layers below the code alone, pretrained."""
         path = self._path(layers)
-        return load(path) if path.exists() else self._fit(self._layers_estimator(layers), path)
+        with self._layers_lock:  # many networks need the same ones
+            if path.exists():
+                return load(path)
+            return self._fit(self._layers_estimator(layers), path, progress)
 
     def _fit(
-        self, model: DeepKernelizedAutoencoder, path: Path, pretrained: Autoencoder | None = None
+        self,
+        model: DeepKernelizedAutoencoder,
+        path: Path,
+        progress: Progress,
+        pretrained: Autoencoder | None = None,
     ) -> DeepKernelizedAutoencoder:
         """Train a model and keep it; its checkpoint goes when the model is on disk."""
         checkpoint, start = path.with_suffix(".checkpoint"), time.perf_counter()
         note: dict[str, Any] = {"resumed": checkpoint.exists(), "commit": provenance.commit()}
-        model.verbose = self.progress
+        model.verbose = progress
         model.fit(self.parts["train"].X, checkpoint=checkpoint, pretrained=pretrained)
         model.verbose = 0
         note["seconds"] = round(time.perf_counter() - start, 1)

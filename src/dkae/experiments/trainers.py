@@ -1,0 +1,106 @@
+"""Trains the networks of a study ahead of the jobs that measure them, several at once.
+
+torch by itself divides every product among all cores, which wait for the slowest at its end. A
+study has many networks: with one on each core nobody waits, least of all where other processes
+use the cores too.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Protocol
+
+import torch
+
+from dkae.devices import choose_device
+from dkae.estimator import DeepKernelizedAutoencoder
+from dkae.experiments.workshop import Network, Workshop
+from dkae.training.progress import Progress, Record
+
+__all__ = ["Observer", "default_jobs", "trainer"]
+
+#: Returns a trained network, when it is ready.
+Trainer = Callable[[Network], DeepKernelizedAutoencoder]
+
+
+class Observer(Protocol):
+    """Wants to know which networks are trained."""
+
+    def training(self, network: Network) -> Progress:
+        """Return what is to be told of this network's steps; several may be trained at once."""
+
+
+def default_jobs() -> int:
+    """Return how many networks to train at once: one for each thread of torch, or for the GPU."""
+    return torch.get_num_threads() if choose_device("auto").type == "cpu" else 1
+
+
+@contextmanager
+def trainer(
+    workshop: Workshop, networks: Sequence[Network], observer: Observer, n_jobs: int
+) -> Iterator[Trainer]:
+    """Give a function that returns trained networks, those in `networks` being made ahead.
+
+    `n_jobs` of them are trained at once and in their order, with an equal share of torch's threads
+    each; so is what the caller does meanwhile. If the caller leaves early, so do they.
+    """
+    if n_jobs == 1:
+        yield lambda network: workshop.train(network, observer.training(network))
+        return
+    n_threads, stop = torch.get_num_threads(), threading.Event()
+    share = max(1, n_threads // n_jobs)
+
+    def train(network: Network) -> None:
+        workshop.train(network, _Stoppable(observer.training(network), stop))
+
+    pool = ThreadPoolExecutor(n_jobs, initializer=torch.set_num_threads, initargs=(share,))
+    futures = {network: pool.submit(train, network) for network in networks}
+
+    def wait(network: Network) -> DeepKernelizedAutoencoder:
+        if network in futures:
+            futures[network].result()
+        return workshop.train(network)  # from the cache
+
+    torch.set_num_threads(share)
+    try:
+        yield wait
+    finally:
+        stop.set()
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(n_threads)
+
+
+class _StoppedError(Exception):
+    """The study was left while this network was being trained."""
+
+
+class _Stoppable:
+    """Tells another one of the steps, and ends the training when it is time to stop.
+
+    Ctrl-C reaches the main thread alone.
+    """
+
+    def __init__(self, progress: Progress, stop: threading.Event) -> None:
+        self.progress = progress
+        self.stop = stop
+
+    def __enter__(self) -> _Stoppable:
+        self.progress.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.progress.__exit__(*error)  # type: ignore[arg-type]
+
+    def start(self, phase: str, n_steps: int) -> None:
+        self.progress.start(phase, n_steps)
+
+    def step(self) -> None:
+        if self.stop.is_set():
+            raise _StoppedError
+        self.progress.step()
+
+    def epoch(self, record: Record) -> None:
+        self.progress.epoch(record)
