@@ -25,6 +25,8 @@ REFERENCE: dict[str, Any] = {
     "learning_rate_init": 1e-3,
 }
 
+DEFAULT: dict[str, Any] = {"activation": "gelu", "learning_rate_init": 2e-3}
+
 #: Differences from the reference.
 VARIANTS: dict[str, dict[str, Any]] = {
     "reference: ReLU": {},
@@ -36,15 +38,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "GELU, Probabilistic Cluster Kernel": {"activation": "gelu", "kernel": "pck"},
     "weights not tied": {"tied_weights": False},
     "GELU": {"activation": "gelu"},
-    "GELU, peak learning rate 2e-3: the default": {
-        "activation": "gelu",
-        "learning_rate_init": 2e-3,
-    },
-    "the default, Probabilistic Cluster Kernel": {
-        "activation": "gelu",
-        "learning_rate_init": 2e-3,
-        "kernel": "pck",
-    },
+    "GELU, peak learning rate 2e-3: the default": DEFAULT,
+    "the default, Probabilistic Cluster Kernel": DEFAULT | {"kernel": "pck"},
+    "the default, weights not tied": DEFAULT | {"tied_weights": False},
+    "the default, λ = 0.9": DEFAULT | {"alignment_weight": 0.9},
+    "the default, λ = 0.9, weights not tied": DEFAULT
+    | {"alignment_weight": 0.9, "tied_weights": False},
     "pretrained (3 epochs a layer)": {"pretrain_max_iter": 3, "max_iter": 17},
 }
 

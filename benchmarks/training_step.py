@@ -16,6 +16,7 @@ from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Barrier
 from typing import Any
 
 import torch
@@ -68,11 +69,12 @@ def products() -> tuple[Callable[[], Any], float]:
     ) + 6 * codes.numel() * k
 
 
-def best_seconds(work: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Return the best time of each, measured in turn."""
+def best_seconds(work: dict[str, Callable[[], Any]], together: Barrier) -> dict[str, float]:
+    """Return the best time of each, measured in turn, all threads at the same time."""
     best = dict.fromkeys(work, float("inf"))
     for _ in range(REPEATS):
         for name, run in work.items():
+            together.wait()
             start = time.perf_counter()
             run()
             best[name] = min(best[name], time.perf_counter() - start)
@@ -88,12 +90,13 @@ def laptop_operations() -> float:
 
 def timed(n_networks: int) -> dict[str, float]:
     """Return the seconds of a step and of its products, each network on its share of the cores."""
+    together = Barrier(n_networks)
 
     def work(_: int) -> dict[str, float]:
         x = torch.rand(LAPTOP.batch_size, SIZES[0])
         batch = Batch(x, x, torch.eye(len(x)))
         steps = {recipe: step_of(recipe, batch) for recipe in recipes.RECIPES}
-        return best_seconds(steps | {"products": products()[0]})
+        return best_seconds(steps | {"products": products()[0]}, together)
 
     each = list(in_threads(work, range(n_networks), torch.device("cpu")))
     return {name: sum(seconds[name] for seconds in each) / n_networks for name in each[0]}

@@ -6,10 +6,14 @@ import contextlib
 import os
 import stat
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 __all__ = ["replacing"]
+
+#: The umask belongs to the process, and can be read only by setting it.
+_UMASK_LOCK = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -33,6 +37,7 @@ def _mode_of(path: Path) -> int:
     """Return the mode of the file that is replaced, or that of any new file of this user."""
     if path.exists():
         return stat.S_IMODE(path.stat().st_mode)
-    umask = os.umask(0)
-    os.umask(umask)
+    with _UMASK_LOCK:
+        umask = os.umask(0)
+        os.umask(umask)
     return 0o666 & ~umask

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -24,6 +25,7 @@ class Quiet(Silence):
         self.networks: list[Network] = []
         self.errors: dict[str, str | None] = {}
         self.n_steps = 0
+        self._lock = threading.Lock()  # several networks may be trained at once
 
     def training(self, network: Network) -> Self:
         self.networks.append(network)
@@ -33,7 +35,8 @@ class Quiet(Silence):
         self.errors[job.name] = error
 
     def step(self) -> None:
-        self.n_steps += 1
+        with self._lock:
+            self.n_steps += 1
 
 
 def run_study(

@@ -60,15 +60,32 @@ def test_a_network_has_a_bar_of_its_own(make):
 def test_phases_that_were_over_before_an_interruption_count(make):
     plan, progress, _ = make()
     network, k = progress.training(plan.networks[0]), 50
-    with network:  # the layers below the code: the first one was over
-        network.start("layer 2", 10)
-        assert everything(progress).completed == 10 * 12 * k * 784 * 32
+    below, code = (784 * 32, 32 * 32, 32 * 64), 64 * 48
+    with network:  # the layers below the code: the first one was over, and half of the second
+        network.start("layer 2", 5)
+        done = 12 * k * (10 * below[0] + 5 * below[1])
+        assert everything(progress).completed == pytest.approx(done)
+        for _ in range(5):
+            network.step()
         network.start("layer 3", 10)
-        assert everything(progress).completed == 10 * 12 * k * 784 * 32  # no step of layer 2
-    before = everything(progress).completed
+        done += 12 * k * 5 * below[1]
+        assert everything(progress).completed == pytest.approx(done)
+        for _ in range(10):
+            network.step()
+    done += 12 * k * 10 * below[2]
+    assert everything(progress).completed == pytest.approx(done)
     with network:  # the code layer was over
         network.start("fine-tuning", 40)
-        assert everything(progress).completed - before == 10 * 12 * k * 64 * 48
+        done += 12 * k * 10 * code
+        assert everything(progress).completed == pytest.approx(done)
+
+
+def test_what_a_failed_network_leaves_undone_is_no_longer_waited_for(make):
+    plan, progress, _ = make()
+    with progress.training(plan.networks[0]) as network:
+        network.start("layer 4", 10)
+        network.step()
+    assert everything(progress).completed == pytest.approx(plan.operations(plan.networks[0]))
 
 
 def test_a_failure_is_printed(make):

@@ -9,6 +9,7 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,7 +19,9 @@ from dkae.experiments.declaration import Outcome
 from dkae.experiments.results import read_run, read_runs, write_run
 from dkae.experiments.runner import make_plan
 from dkae.experiments.scales import SCALES
+from dkae.experiments.trainers import choose_jobs
 from dkae.experiments.workshop import Workshop
+from dkae.kernels import ProbabilisticClusterKernel
 from tests.experiments.helpers import BOTH, Quiet, run_study
 
 SMOKE = SCALES["smoke"]
@@ -203,18 +206,53 @@ class TestSeveralNetworksAtOnce:
 
     def test_ctrl_c_ends_all_of_them_and_the_next_call_goes_on(self, tmp_path, smoke, monkeypatch):
         monkeypatch.setattr("dkae.training.checkpoint.EVERY_SECONDS", 0)
-        before = set(threading.enumerate())
+        before, reporter = set(threading.enumerate()), Quiet()
         with monkeypatch.context() as patch:
             patch.setitem(study.STUDY, "lambda", replace(study.STUDY["lambda"], measure=_ctrl_c))
             with pytest.raises(KeyboardInterrupt):
-                run_study(tmp_path, ["lambda"], ["default"], n_jobs=2)
+                run_study(tmp_path, ["lambda"], ["default"], reporter=reporter, n_jobs=2)
         assert set(threading.enumerate()) == before
-        n_trained = len(list((tmp_path / "cache").glob("network-*.safetensors")))
-        assert 1 <= n_trained < 9
-        reporter = Quiet()
+        assert 40 <= reporter.n_steps < 9 * 40
         assert run_study(tmp_path, ["lambda"], ["default"], reporter=reporter, n_jobs=2) == []
-        assert reporter.n_steps <= (9 - n_trained) * 40
+        # Of each of the two networks at most an epoch of ten steps was lost.
+        assert 9 * 40 <= reporter.n_steps <= 9 * 40 + 2 * 10
         assert_same(tmp_path, smoke, "lambda-default-0.9-seed0.json")
+
+    def test_a_worker_that_is_interrupted_ends_the_study(self, tmp_path):
+        class Impatient(Quiet):
+            def step(self):
+                super().step()
+                if self.n_steps == 60:
+                    raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            run_study(tmp_path, ["lambda"], ["default"], reporter=Impatient(), n_jobs=2)
+
+    def test_a_few_seeds_make_each_kernel_once(self, tmp_path, monkeypatch):
+        fits = []
+        fit = ProbabilisticClusterKernel.fit
+        monkeypatch.setattr(
+            ProbabilisticClusterKernel,
+            "fit",
+            lambda self, X: fits.append(self.random_state) or fit(self, X),
+        )
+        assert run_study(tmp_path, ["tradeoff"], ["default"], n_seeds=4, n_jobs=2) == []
+        assert sorted(fits) == [0, 1, 2, 3]
+
+    @pytest.mark.parametrize(
+        ("wanted", "n_networks", "n_jobs"), [(None, 9, 4), (None, 3, 3), (2, 9, 2), (2, 0, 1)]
+    )
+    def test_how_many(self, monkeypatch, wanted, n_networks, n_jobs):
+        monkeypatch.setattr("torch.get_num_threads", lambda: 4)
+        cpu = torch.device("cpu")
+        monkeypatch.setattr("dkae.experiments.trainers.choose_device", lambda name: cpu)
+        assert choose_jobs(wanted, n_networks) == n_jobs
+
+    def test_one_network_on_a_gpu(self, monkeypatch):
+        gpu = SimpleNamespace(type="cuda")
+        monkeypatch.setattr("dkae.experiments.trainers.choose_device", lambda name: gpu)
+        assert choose_jobs(None, 9) == 1
+        assert choose_jobs(2, 9) == 2
 
     def test_threads_of_torch_are_shared_and_given_back(self, tmp_path, monkeypatch):
         seen = []

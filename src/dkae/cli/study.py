@@ -107,7 +107,7 @@ def reproduce(
         from dkae.experiments import scales
         from dkae.experiments.runner import make_plan
         from dkae.experiments.study import STUDY
-        from dkae.experiments.trainers import default_jobs
+        from dkae.experiments.trainers import choose_jobs
 
         if only_list:
             for experiment in STUDY.values():
@@ -117,7 +117,7 @@ def reproduce(
         folder = Path("results") / scale if out is None else out
         recipes = RECIPES if recipe is None else (recipe,)
         plan = make_plan(chosen, scales.SCALES[scale], recipes, seeds, folder)
-        n_jobs = default_jobs() if jobs is None else jobs
+        n_jobs = choose_jobs(jobs, len(plan.networks))
         _show(plan, n_jobs)
         if not dry_run:
             _run(plan, n_jobs)

@@ -87,60 +87,63 @@ class _NetworkProgress:
         self._network = network
         self._bars = bars
         self._all = everything
-        self._steps = _steps_of_phases(scale, network)
-        self._begun: set[str] = set()
+        self._trainings = _trainings(scale, network)
         self._step = 0.0
 
     def __enter__(self) -> Self:
         self._own = self._bars.add_task("", total=None, losses="")
+        self._left: float | None = None
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._go_on_to(0.0)  # also if it failed: nothing more will come
         self._bars.remove_task(self._own)
 
     def start(self, phase: str, n_steps: int) -> None:
-        self._count_phases_before(phase)
-        n_all, self._step = self._steps[phase]
+        training = next(phases for phases in self._trainings if phase in phases)
+        if self._left is None:
+            self._left = sum(n * step for n, step in training.values())
+        n_all, self._step = training[phase]
         network = self._network
         name = f"{network.recipe} λ={network.alignment_weight:g} N_c={network.n_components}"
-        description = f"{name}, seed {network.seed}, {phase}"
-        self._bars.reset(self._own, total=n_all * self._step, description=description)
-        self._advance((n_all - n_steps) * self._step)  # before an interruption
+        self._bars.reset(
+            self._own,
+            total=n_all * self._step,
+            description=f"{name}, seed {network.seed}, {phase}",
+        )
+        self._bars.advance(self._own, (n_all - n_steps) * self._step)
+        # Whatever was done before an interruption, also whole phases, counts as done.
+        later = list(training.values())[list(training).index(phase) + 1 :]
+        self._go_on_to(n_steps * self._step + sum(n * step for n, step in later))
 
     def step(self) -> None:
-        self._advance(self._step)
+        self._bars.advance(self._own, self._step)
+        self._go_on_to((self._left or 0.0) - self._step)
 
     def epoch(self, record: Record) -> None:
         losses = f"L_r {record['reconstruction_loss']:.4f}  L_c {record['alignment_loss']:.3f}"
         self._bars.update(self._own, losses=losses)
 
-    def _advance(self, operations: float) -> None:
-        for bar in (self._all, self._own):
-            self._bars.advance(bar, operations)
-
-    def _count_phases_before(self, phase: str) -> None:
-        """Count what was over before an interruption, and so is not begun again.
-
-        The layers below the code are a training of their own; the rest is another one.
-        """
-        *lower, code_layer, end_to_end = self._steps
-        parts = (lower, [code_layer, end_to_end])
-        for earlier in next(part[: part.index(phase)] for part in parts if phase in part):
-            n_steps, operations = self._steps[earlier]
-            if earlier not in self._begun:
-                self._bars.advance(self._all, n_steps * operations)
-            self._begun.add(earlier)
-        self._begun.add(phase)
+    def _go_on_to(self, left: float) -> None:
+        """Move the bar of all until only this is left of this training."""
+        if self._left is not None:
+            self._bars.advance(self._all, self._left - left)
+            self._left = left
 
 
-def _steps_of_phases(scale: Scale, network: Network) -> dict[str, tuple[int, float]]:
-    """Return the number of steps of each phase of a training, and the operations of such a step."""
+#: The phases of a training: how many steps, and the operations of one.
+Phases = dict[str, tuple[int, float]]
+
+
+def _trainings(scale: Scale, network: Network) -> tuple[Phases, Phases]:
+    """Return the trainings that make a network: the layers below its code, and the rest."""
     estimator, k = scale.estimator(network.recipe), scale.batch_size
     sizes = layer_sizes(scale, network.n_components)
     n_steps = batches_per_epoch(scale.n_train, k, estimator.epoch)
-    n_pretraining = n_steps * estimator.pretrain_max_iter
-    layers = {
-        f"layer {i}": (n_pretraining, step_operations(pair, k))
+    phases = {
+        f"layer {i}": (n_steps * estimator.pretrain_max_iter, step_operations(pair, k))
         for i, pair in enumerate(pairwise(sizes), start=1)
     }
-    return layers | {FINE_TUNING: (n_steps * estimator.max_iter, step_operations(sizes, k))}
+    code_layer = dict([phases.popitem()])
+    end_to_end = {FINE_TUNING: (n_steps * estimator.max_iter, step_operations(sizes, k))}
+    return phases, code_layer | end_to_end

@@ -15,6 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
+
+from dkae.devices import single_threaded_blas
 from dkae.experiments import provenance
 from dkae.experiments.cost import layer_sizes, network_operations
 from dkae.experiments.declaration import Experiment, Job
@@ -102,11 +105,17 @@ def run_plan(plan: Plan, reporter: Reporter, n_jobs: int = 1) -> list[Failure]:
     provenance.commit()
     plan.workshop.cache.mkdir(parents=True, exist_ok=True)
     failures = []
-    with trainer(plan.workshop, plan.networks, reporter, n_jobs) as train:
+    # The limit holds for all of the process: without it, what is measured while a network is
+    # trained would differ in its last digits.
+    with (
+        single_threaded_blas(torch.device("cpu")),
+        trainer(plan.workshop, plan.networks, reporter, n_jobs) as train,
+    ):
         for job in plan.todo:
             start, error = time.perf_counter(), None
             try:
-                write_run(_run(plan.workshop, job, train), plan.folder / f"{job.name}.json")
+                run = _run(plan.workshop, job, train, n_jobs)
+                write_run(run, plan.folder / f"{job.name}.json")
             except Exception as problem:
                 error = f"{type(problem).__name__}: {problem}"
                 failures.append(Failure(job, error, traceback.format_exc()))
@@ -143,7 +152,7 @@ def _config(workshop: Workshop, job: Job) -> dict[str, Any]:
     }
 
 
-def _run(workshop: Workshop, job: Job, train: Trainer) -> Run:
+def _run(workshop: Workshop, job: Job, train: Trainer, n_jobs: int) -> Run:
     experiment = STUDY[job.experiment]
     started, start = datetime.now(UTC), time.perf_counter()
     networks = experiment.networks(workshop.scale, job)
@@ -167,6 +176,7 @@ def _run(workshop: Workshop, job: Job, train: Trainer) -> Run:
             "versions": provenance.versions(),
             "commit": provenance.commit(),
             "machine": provenance.machine(),
+            "networks at once": n_jobs,
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - start, 3),
             **memory,

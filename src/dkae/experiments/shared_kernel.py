@@ -22,7 +22,7 @@ __all__ = ["SharedKernel"]
 
 #: Networks may be trained in several threads at once. One lock for all kernels: the filters of
 #: warnings, which a fit changes for a while, belong to the process.
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()
 
 
 class SharedKernel(FeatureKernel):
@@ -60,7 +60,7 @@ class SharedKernel(FeatureKernel):
     @cached_property
     def fitted(self) -> ProbabilisticClusterKernel:
         """The kernel itself."""
-        with warnings.catch_warnings():
+        with _LOCK, warnings.catch_warnings():
             # The number of mixtures stands in every result.
             warnings.filterwarnings("ignore", message=".*did not converge", category=UserWarning)
             return ProbabilisticClusterKernel(**self.config["params"]).fit(self.rows["train"])

@@ -20,7 +20,7 @@ from dkae.estimator import DeepKernelizedAutoencoder
 from dkae.experiments.workshop import Network, Workshop
 from dkae.training.progress import Progress, Record
 
-__all__ = ["Observer", "default_jobs", "trainer"]
+__all__ = ["Observer", "Trainer", "choose_jobs", "trainer"]
 
 #: Returns a trained network, when it is ready.
 Trainer = Callable[[Network], DeepKernelizedAutoencoder]
@@ -33,9 +33,11 @@ class Observer(Protocol):
         """Return what is to be told of this network's steps; several may be trained at once."""
 
 
-def default_jobs() -> int:
-    """Return how many networks to train at once: one for each thread of torch, or for the GPU."""
-    return torch.get_num_threads() if choose_device("auto").type == "cpu" else 1
+def choose_jobs(wanted: int | None, n_networks: int) -> int:
+    """Return how many networks to train at once: by default one a thread of torch, or on a GPU."""
+    if wanted is None:
+        wanted = torch.get_num_threads() if choose_device("auto").type == "cpu" else 1
+    return max(1, min(wanted, n_networks))
 
 
 @contextmanager
@@ -44,8 +46,8 @@ def trainer(
 ) -> Iterator[Trainer]:
     """Give a function that returns trained networks, those in `networks` being made ahead.
 
-    `n_jobs` of them are trained at once and in their order, with an equal share of torch's threads
-    each; so is what the caller does meanwhile. If the caller leaves early, so do they.
+    `n_jobs` of them are trained at once, in their order, with an equal share of torch's threads
+    each; the caller's own work has as many meanwhile. If the caller leaves early, training ends.
     """
     if n_jobs == 1:
         yield lambda network: workshop.train(network, observer.training(network))
@@ -56,16 +58,15 @@ def trainer(
     def train(network: Network) -> None:
         workshop.train(network, _Stoppable(observer.training(network), stop))
 
-    pool = ThreadPoolExecutor(n_jobs, initializer=torch.set_num_threads, initargs=(share,))
-    futures = {network: pool.submit(train, network) for network in networks}
-
     def wait(network: Network) -> DeepKernelizedAutoencoder:
         if network in futures:
             futures[network].result()
         return workshop.train(network)  # from the cache
 
-    torch.set_num_threads(share)
+    pool = ThreadPoolExecutor(n_jobs, initializer=torch.set_num_threads, initargs=(share,))
     try:
+        futures = {network: pool.submit(train, network) for network in networks}
+        torch.set_num_threads(share)
         yield wait
     finally:
         stop.set()
