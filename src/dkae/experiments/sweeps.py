@@ -162,6 +162,8 @@ LAMBDA = Experiment(
         "At λ = 1 nothing trains the decoder: L_r is what the transposed weights of the encoder "
         "happen to give. On an axis that reaches so far up, L_r looks flat for λ from 0.1 to 0.9; "
         "as a factor it is not.",
+        "Tied weights have a share in that: with weights of the decoder's own L_r grows less "
+        "(benchmarks/flat_middle.py).",
     ),
     claims=(
         Claim(
