@@ -80,12 +80,20 @@ def test_phases_that_were_over_before_an_interruption_count(make):
         assert everything(progress).completed == pytest.approx(done)
 
 
-def test_what_a_failed_network_leaves_undone_is_no_longer_waited_for(make):
+@pytest.mark.parametrize(("error", "counts"), [(RuntimeError, True), (KeyboardInterrupt, False)])
+def test_what_a_failed_network_leaves_undone_is_no_longer_waited_for(make, error, counts):
     plan, progress, _ = make()
-    with progress.training(plan.networks[0]) as network:
-        network.start("layer 4", 10)
-        network.step()
-    assert everything(progress).completed == pytest.approx(plan.operations(plan.networks[0]))
+
+    def train():
+        with progress.training(plan.networks[0]) as network:
+            network.start("layer 4", 10)
+            network.step()
+            raise error
+
+    with pytest.raises(error):
+        train()
+    done = plan.operations(plan.networks[0]) if counts else 12 * 50 * 64 * 48
+    assert everything(progress).completed == pytest.approx(done)
 
 
 def test_a_failure_is_printed(make):

@@ -95,8 +95,9 @@ class _NetworkProgress:
         self._left: float | None = None
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._go_on_to(0.0)  # also if it failed: nothing more will come
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None or issubclass(kind, Exception):  # also if it failed: no more will come
+            self._go_on_to(0.0)
         self._bars.remove_task(self._own)
 
     def start(self, phase: str, n_steps: int) -> None:

@@ -74,7 +74,7 @@ def trainer(
         torch.set_num_threads(n_threads)
 
 
-class _StoppedError(Exception):
+class _Interrupted(KeyboardInterrupt):
     """The study was left while this network was being trained."""
 
 
@@ -100,7 +100,7 @@ class _Stoppable:
 
     def step(self) -> None:
         if self.stop.is_set():
-            raise _StoppedError
+            raise _Interrupted
         self.progress.step()
 
     def epoch(self, record: Record) -> None:
