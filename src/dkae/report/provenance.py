@@ -39,7 +39,7 @@ def _training(runs: Sequence[Run]) -> str:
     networks = {model.get("hash"): model for run in runs for model in run.models.values()}
     seconds = sum(float(model.get("seconds") or 0) for model in networks.values())
     n_resumed = sum(bool(model.get("resumed")) for model in networks.values())
-    text = f"{len(networks)} networks, {_format_seconds(seconds)} of training in all"
+    text = f"{len(networks)} networks, {_format_seconds(seconds)} in all"
     return text + (f", of {n_resumed} only what came after an interruption" if n_resumed else "")
 
 
