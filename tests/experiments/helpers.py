@@ -51,12 +51,18 @@ def run_study(
     return run_plan(plan, Quiet() if reporter is None else reporter, n_jobs)
 
 
-def invented(experiment: str, scores: dict[str, Any], seed: int = 0, point: Any = None) -> Run:
+def invented(
+    experiment: str,
+    scores: dict[str, Any],
+    seed: int = 0,
+    point: Any = None,
+    recipe: str = "paper",
+) -> Run:
     """Return a run with the given scores and nothing else."""
     return Run(
         experiment=experiment,
         scale="smoke",
-        recipe="paper",
+        recipe=recipe,
         seed=seed,
         point=point,
         config={"scale": SCALES["smoke"].config},

@@ -160,7 +160,9 @@ def _invent_kernel_pca(job, rng):
 
 
 def _invent_denoising(job, rng):
-    errors = dict(zip(METHODS[job.point], [0.0625, *rng.uniform(0.012, 0.045, 6)], strict=False))
+    methods = METHODS[job.point]
+    mses = [0.0625, *rng.uniform(0.012, 0.045, len(methods) - 1)]
+    errors = dict(zip(methods, mses, strict=True))
     scores = {
         part: {
             method: {
@@ -176,7 +178,7 @@ def _invent_denoising(job, rng):
     digits = _digits(rng)
     noisy = digits + 0.25 * rng.standard_normal(digits.shape)
     pictures = {"original": digits, "noisy": noisy}
-    pictures |= dict.fromkeys(METHODS[job.point][1:], 0.9 * digits)
+    pictures |= dict.fromkeys(methods[1:], 0.9 * digits)
     return scores, {name: pack(array, 0, 1) for name, array in pictures.items()}
 
 

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from dkae.experiments.contrasts import CONTRASTS, contrast_recipes
 from dkae.experiments.results import select
 from dkae.experiments.scales import SCALES
 from dkae.experiments.study import STUDY
@@ -54,6 +55,24 @@ def test_summary_has_each_claim_with_a_verdict_for_each_recipe(page, runs, name)
             judgement = claim.judge(select(runs, name, recipe))
             rows = rows[rows.index(f"<td>{recipe}</td><td>{set_prose(judgement.ours)}</td>") :]
             assert re.search(r'<span class="badge[^>]*>[^<]*', rows)[0].endswith(judgement.verdict)
+
+
+def test_each_number_stands_with_both_recipes_and_what_the_default_one_changes(page, runs):
+    table = page[page.index('<h2 id="recipes">') : page.index("<section")]
+    rows = re.findall(r"<tr><td>.*?</tr>", table)
+    assert len(rows) == len(CONTRASTS)
+    for row, contrast in zip(rows, CONTRASTS, strict=True):
+        found = contrast_recipes(contrast, runs)
+        assert str(set_prose(contrast.text)) in row
+        for numbers in (found.paper, found.default):
+            assert numbers[0].format(contrast.digits) in row
+            assert numbers[-1].format(contrast.digits) in row
+        assert row.endswith(f"{found.change}</span></td></tr>")
+
+
+def test_one_recipe_alone_is_not_compared(runs, tmp_path):
+    page = page_of(select(runs, recipe="default"), tmp_path)
+    assert "What the default recipe changes" not in page
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -18,6 +18,7 @@ from dkae.experiments.results import Run, read_runs, select
 from dkae.experiments.scales import SCALES, Scale
 from dkae.experiments.study import STUDY
 from dkae.experiments.workshop import digest
+from dkae.report.contrasts import contrast_rows
 from dkae.report.drawings import Drawing, draw
 from dkae.report.numbers import format_point
 from dkae.report.pages import render
@@ -86,6 +87,7 @@ def write_study_page(folder: Path, page: Path | None = None) -> Path:
         recipes=RECIPES,
         sections=sections,
         verdicts=_count_verdicts(sections),
+        contrasts=contrast_rows(runs),
         command=_command("", scale, folder),
         provenance=provenance_of(runs),
         counts=counts_of(runs),

@@ -1,0 +1,103 @@
+"""The default recipe against the paper's: in pairs, for each value of an axis, with a direction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkae.experiments.contrasts import CONTRASTS, Contrast, contrast_recipes
+from dkae.experiments.study import STUDY
+from tests.experiments.helpers import invented
+from tests.report.invented import invent_runs
+
+OPPOSITE = {"better": "worse", "worse": "better"}
+
+
+def by_run(runs):
+    return {(run.seed, run.point): run.scores["x"] for run in runs}
+
+
+def runs_of(paper, default, points=None):
+    """Return runs of both recipes: a number for each seed, or for each value of the axis."""
+    return [
+        invented("lambda", {"x": x}, recipe=recipe, seed=0 if points else i, point=point)
+        for recipe, numbers in {"paper": paper, "default": default}.items()
+        for i, (x, point) in enumerate(zip(numbers, points or [None] * len(numbers), strict=True))
+    ]
+
+
+LOSS = Contrast("lambda", "loss", by_run)
+SCORE = replace(LOSS, higher_is_better=True)
+
+
+@pytest.mark.parametrize(
+    ("default", "expected"),
+    [
+        ([0.5, 1.4, 2.6], "better"),
+        ([1.5, 2.6, 3.4], "worse"),
+        ([0.5, 2.6, 3.0], "no clear difference"),
+    ],
+)
+def test_seeds_are_paired(default, expected):
+    # Between seeds the numbers differ by more than between recipes; only pairs show it.
+    difference = contrast_recipes(LOSS, runs_of([1.0, 2.0, 3.0], default))
+    assert difference.change == expected
+    assert [e.n for e in difference.difference] == [3]
+
+
+def test_a_seed_that_one_recipe_has_not_is_left_out():
+    runs = runs_of([1.0, 2.0], [0.9, 1.9])
+    extra = invented("lambda", {"x": 100.0}, recipe="default", seed=7)
+    assert contrast_recipes(LOSS, [*runs, extra]) == contrast_recipes(LOSS, runs)
+
+
+@pytest.mark.parametrize(
+    ("default", "expected"),
+    [([0.5, 1.9], "better"), ([1.5, 2.1], "worse"), ([0.5, 2.1], "mixed")],
+)
+def test_along_an_axis_every_value_counts(default, expected):
+    difference = contrast_recipes(LOSS, runs_of([1.0, 2.0], default, points=[10, 50]))
+    assert difference.change == expected
+    assert [e.mean for e in difference.paper] == [1.0, 2.0]
+
+
+def test_values_stand_in_the_order_of_the_axis():
+    points = [1000, 10, 50]
+    difference = contrast_recipes(LOSS, runs_of([3.0, 1.0, 2.0], [3.0, 1.0, 2.0], points=points))
+    assert [e.mean for e in difference.default] == [1.0, 2.0, 3.0]
+
+
+numbers = st.lists(st.floats(-10, 10), min_size=3, max_size=3)
+
+
+@given(numbers, numbers)
+def test_laws(a, b):
+    change = contrast_recipes(LOSS, runs_of(a, b)).change
+    assert contrast_recipes(LOSS, runs_of(b, a)).change == OPPOSITE.get(change, change)
+    assert contrast_recipes(SCORE, runs_of(a, b)).change == OPPOSITE.get(change, change)
+    assert contrast_recipes(LOSS, runs_of(a, a)).change == "no clear difference"
+
+
+def test_no_pair_no_difference():
+    assert contrast_recipes(LOSS, []) is None
+    assert contrast_recipes(LOSS, runs_of([1.0], [])) is None
+
+
+@pytest.mark.parametrize("contrast", CONTRASTS, ids=lambda contrast: contrast.text)
+def test_each_finds_its_number_in_the_runs_of_its_experiment(contrast):
+    assert contrast.experiment in STUDY
+    assert contrast_recipes(contrast, invent_runs()) is not None
+
+
+def test_growth_is_that_of_the_range_the_paper_speaks_of():
+    growth = next(c for c in CONTRASTS if c.text.startswith("Largest L_r"))
+    losses = {0: 9.0, 0.01: 0.1, 0.1: 1.0, 0.5: 3.0, 0.9: 2.0, 0.99: 50.0, 1: 70.0}
+    runs = [
+        invented("lambda", {"validation": {"reconstruction_mse": x}}, recipe=r, point=weight)
+        for weight, x in losses.items()
+        for r in ("paper", "default")
+    ]
+    assert contrast_recipes(growth, runs).paper[0].mean == 3.0
