@@ -73,11 +73,18 @@ class Layer(nn.Module):
         self.output_activation = check_choice("output_activation", output_activation, ACTIVATIONS)
         self.weight = nn.Parameter(_glorot(n_out, n_in, generator))
         self.bias = nn.Parameter(torch.zeros(n_out))
-        self.decoder_weight = None if tied else nn.Parameter(_transposed_copy(self.weight))
+        self.decoder_weight: nn.Parameter | None = None
         self.decoder_bias = nn.Parameter(torch.zeros(n_in))
+        if not tied:
+            self.untie()
 
     def encode(self, x: Tensor) -> Tensor:
         return ACTIVATIONS[self.activation](F.linear(x, self.weight, self.bias))
+
+    def untie(self) -> None:
+        """Give the decoder a weight of its own, equal to the one it shared."""
+        if self.decoder_weight is None:
+            self.decoder_weight = nn.Parameter(_transposed_copy(self.weight))
 
     def decode(self, h: Tensor) -> Tensor:
         weight = self.weight.T if self.decoder_weight is None else self.decoder_weight

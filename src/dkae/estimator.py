@@ -73,16 +73,20 @@ class DeepKernelizedAutoencoder(
         Activation of the reconstruction. "auto" is the sigmoid where all of X lies in [0, 1], and
         the identity elsewhere.
     tied_weights : bool, default=True
-        Whether the decoder uses the transposed weights of the encoder. If not, it starts from them;
-        this keeps the reconstruction error low where λ is far above 0.1.
+        Whether the decoder uses the transposed weights of the encoder while both are trained. If
+        not, it starts from them.
     batch_size : int, default=200
         k, at most the number of rows.
     max_iter : int, default=20
-        Epochs of training end to end; 0 leaves it at pretraining.
+        Epochs of training end to end; 0 leaves it out.
     epoch : {"samples", "pairs"} or int, default=100
         Batches of an epoch: n/k, the paper's (n/k)², or a fixed number.
     pretrain_max_iter : int, default=0
         Epochs of layer-wise pretraining of each layer; 0 switches it off.
+    decoder_max_iter : int, default=5
+        Epochs in which the decoder alone is trained in the end, with weights of its own and on the
+        reconstruction only; the codes stay what they are. 0 switches it off: the decoder is then
+        that of the training end to end, and tied weights stay tied.
     learning_rate : {"onecycle", "cosine", "constant"}, default="onecycle"
         Schedule of the learning rate; "onecycle" also moves Adam's first moment between 0.95 and
         0.85, as is usual with it.
@@ -171,6 +175,7 @@ class DeepKernelizedAutoencoder(
         max_iter: int = 20,
         epoch: str | int = 100,
         pretrain_max_iter: int = 0,
+        decoder_max_iter: int = 5,
         learning_rate: str = "onecycle",
         learning_rate_init: float = 0.002,
         max_grad_norm: float | None = None,
@@ -200,6 +205,7 @@ class DeepKernelizedAutoencoder(
         self.max_iter = max_iter
         self.epoch = epoch
         self.pretrain_max_iter = pretrain_max_iter
+        self.decoder_max_iter = decoder_max_iter
         self.learning_rate = learning_rate
         self.learning_rate_init = learning_rate_init
         self.max_grad_norm = max_grad_norm

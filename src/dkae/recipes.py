@@ -40,6 +40,7 @@ def paper(**overrides: Any) -> DeepKernelizedAutoencoder:
         "batch_size": 200,
         "pretrain_max_iter": 30,
         "max_iter": 100,
+        "decoder_max_iter": 0,
         "epoch": "pairs",
         "learning_rate": "constant",
         "learning_rate_init": 0.001,

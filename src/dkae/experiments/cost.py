@@ -15,7 +15,13 @@ from dkae.experiments.scales import Scale
 from dkae.threads import in_threads
 from dkae.training.batches import batches_per_epoch
 
-__all__ = ["layer_sizes", "network_operations", "seconds_per_operation", "step_operations"]
+__all__ = [
+    "decoder_step_operations",
+    "layer_sizes",
+    "network_operations",
+    "seconds_per_operation",
+    "step_operations",
+]
 
 #: Steps that are timed; one before them is not.
 N_TIMED_STEPS = 4
@@ -34,6 +40,11 @@ def step_operations(sizes: Sequence[int], batch_size: int) -> float:
     return 2 * batch_size * 2 * 3 * sum(a * b for a, b in pairwise(sizes))
 
 
+def decoder_step_operations(sizes: Sequence[int], batch_size: int) -> float:
+    """Return the operations of a step of the decoder alone: up once, down three times."""
+    return step_operations(sizes, batch_size) * 4 / 6
+
+
 def network_operations(
     estimator: DeepKernelizedAutoencoder, sizes: Sequence[int], n_rows: int, *, n_pretrained: int
 ) -> float:
@@ -42,7 +53,9 @@ def network_operations(
     n_steps = batches_per_epoch(n_rows, k, estimator.epoch)
     layers = list(pairwise(sizes))[n_pretrained:]
     pretraining = estimator.pretrain_max_iter * sum(step_operations(pair, k) for pair in layers)
-    return float(n_steps * (pretraining + estimator.max_iter * step_operations(sizes, k)))
+    end_to_end = estimator.max_iter * step_operations(sizes, k)
+    decoder = estimator.decoder_max_iter * decoder_step_operations(sizes, k)
+    return float(n_steps * (pretraining + end_to_end + decoder))
 
 
 def seconds_per_operation(scale: Scale, n_jobs: int) -> float:

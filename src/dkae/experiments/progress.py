@@ -15,12 +15,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from dkae.experiments.cost import layer_sizes, step_operations
+from dkae.experiments.cost import decoder_step_operations, layer_sizes, step_operations
 from dkae.experiments.declaration import Job
 from dkae.experiments.runner import Plan
 from dkae.experiments.scales import Scale
 from dkae.experiments.workshop import Network
-from dkae.training import FINE_TUNING
+from dkae.training import DECODER, FINE_TUNING
 from dkae.training.batches import batches_per_epoch
 from dkae.training.progress import Record
 
@@ -146,5 +146,8 @@ def _trainings(scale: Scale, network: Network) -> tuple[Phases, Phases]:
         for i, pair in enumerate(pairwise(sizes), start=1)
     }
     code_layer = dict([phases.popitem()])
-    end_to_end = {FINE_TUNING: (n_steps * estimator.max_iter, step_operations(sizes, k))}
+    end_to_end = {
+        FINE_TUNING: (n_steps * estimator.max_iter, step_operations(sizes, k)),
+        DECODER: (n_steps * estimator.decoder_max_iter, decoder_step_operations(sizes, k)),
+    }
     return phases, code_layer | end_to_end

@@ -73,7 +73,7 @@ class Plan:
         scale = self.scale
         estimator = scale.estimator(what.recipe)
         if isinstance(what, Layers):
-            estimator.max_iter = 0
+            estimator.set_params(max_iter=0, decoder_max_iter=0)
             sizes = layer_sizes(scale, 0)[:-1]
             return network_operations(estimator, sizes, scale.n_train, n_pretrained=0)
         sizes = layer_sizes(scale, what.n_components)
@@ -201,4 +201,5 @@ def _counts(workshop: Workshop, job: Job, experiment: Experiment) -> dict[str, A
         "batches an epoch": n_batches,
         "steps of pretraining a layer": n_batches * estimator.pretrain_max_iter,
         "steps of fine-tuning": n_batches * estimator.max_iter,
+        "steps of the decoder alone": n_batches * estimator.decoder_max_iter,
     }

@@ -88,7 +88,7 @@ SCALES = {
             batch_size=50,
             schedules={
                 "paper": {"epoch": 1, "pretrain_max_iter": 10, "max_iter": 40},
-                "default": {"epoch": 10, "max_iter": 4},
+                "default": {"epoch": 10, "max_iter": 4, "decoder_max_iter": 1},
             },
             n_curve=32,
             n_seeds=2,
@@ -132,7 +132,7 @@ SCALES = {
             kernel=_PAPER_KERNEL,
             schedules={
                 "paper": {"epoch": "pairs"},
-                "default": {"epoch": "pairs", "max_iter": 100},
+                "default": {"epoch": "pairs", "max_iter": 100, "decoder_max_iter": 25},
             },
             **_PAPER_NETWORK,
         ),

@@ -216,6 +216,7 @@ class Workshop:
             hidden_layer_sizes=tuple(hidden),
             code_activation=estimator.activation,
             max_iter=0,
+            decoder_max_iter=0,
             random_state=layers.seed,
         )
         return estimator
@@ -233,8 +234,12 @@ class Workshop:
 
 
 def _params(estimator: DeepKernelizedAutoencoder) -> dict[str, Any]:
-    params = estimator.get_params(deep=False)
-    return {name: value for name, value in params.items() if name not in _NO_PART_OF_CONFIG}
+    """Return the parameters that a network depends on; a phase that is left out is none."""
+    return {
+        name: value
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in _NO_PART_OF_CONFIG and not (name.endswith("_max_iter") and value == 0)
+    }
 
 
 def digest(config: Mapping[str, Any]) -> str:

@@ -1,12 +1,14 @@
-"""How a network learns: batches with their block of the prior, the loop, pretraining."""
+"""How a network learns: batches with their block of the prior, the loop, and its phases."""
 
 from dkae.training.checkpoint import check_path
+from dkae.training.decoding import DECODER
 from dkae.training.pretraining import start_from
 from dkae.training.progress import Progress, Record
 from dkae.training.run import FINE_TUNING, run_training
 from dkae.training.settings import Settings
 
 __all__ = [
+    "DECODER",
     "FINE_TUNING",
     "Progress",
     "Record",

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from dkae.autoencoder import Autoencoder
+from dkae.autoencoder import Autoencoder, Layer
 from dkae.training.batches import Batch
 from dkae.training.checkpoint import NoCheckpoint
 from dkae.training.loop import train
@@ -86,17 +86,27 @@ def start_from(pretrained: Any, network: Autoencoder) -> int:
     for i, (source, target) in enumerate(pairs):
         _check_same_config(i + 1, source.config, target.config)
     for source, target in pairs:
-        target.load_state_dict(source.state_dict())
+        _copy(source, target)
     return n_given
+
+
+def _copy(source: Layer, target: Layer) -> None:
+    """Copy the weights, those of the decoder where the target has some of its own."""
+    state = source.state_dict()
+    if target.decoder_weight is None:
+        state.pop("decoder_weight", None)
+    else:
+        state.setdefault("decoder_weight", source.weight.T)
+    target.load_state_dict(state)
 
 
 def _check_same_config(number: int, given: dict[str, Any], expected: dict[str, Any]) -> None:
     for name, value in given.items():
-        if value != expected[name]:
+        if name != "tied" and value != expected[name]:
             raise ValueError(
                 f"layer {number} of pretrained has {name}={value!r}, but that of the network has "
-                f"{name}={expected[name]!r}: pass layers of the same widths and activations, tied "
-                "alike, or set the model's parameters to theirs"
+                f"{name}={expected[name]!r}: pass layers of the same widths and activations, or "
+                "set the model's parameters to theirs"
             )
 
 

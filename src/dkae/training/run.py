@@ -1,4 +1,4 @@
-"""The whole training of a network: hold rows out, pretrain, train end to end."""
+"""The whole training of a network: hold rows out, pretrain, train end to end, then the decoder."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from dkae.autoencoder import Autoencoder
 from dkae.devices import choose_device, single_threaded_blas
 from dkae.kernels.base import Floats, Prior, Rows
-from dkae.training.batches import BatchSource, batches_per_epoch
+from dkae.training.batches import Batch, BatchSource, batches_per_epoch
 from dkae.training.checkpoint import Checkpoint, NoCheckpoint
+from dkae.training.decoding import train_decoder
 from dkae.training.fingerprint import fingerprint
 from dkae.training.loop import check_finite, train
 from dkae.training.pretraining import pretrain
@@ -89,18 +90,17 @@ def _run_phases(
     n_given: int,
     shared: dict[str, Any],
 ) -> None:
-    """Pretrain layer by layer, then train end to end; either may be left out."""
+    """Pretrain layer by layer, train end to end, then the decoder; each may be left out."""
+
+    def draw() -> Batch:
+        return source.draw(settings.input_noise)
+
     if settings.pretrain_max_iter:
         pretrain(network, source.draw, settings, n_given=n_given, **shared)
     if settings.max_iter:
-        train(
-            network,
-            lambda: source.draw(settings.input_noise),
-            settings,
-            phase=FINE_TUNING,
-            n_epochs=settings.max_iter,
-            **shared,
-        )
+        train(network, draw, settings, phase=FINE_TUNING, n_epochs=settings.max_iter, **shared)
+    if settings.decoder_max_iter:
+        train_decoder(network, draw, settings, **shared)
 
 
 def split_rows(n_rows: int, fraction: float, rng: np.random.Generator) -> tuple[Rows, Rows]:

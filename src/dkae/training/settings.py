@@ -52,6 +52,7 @@ class Settings:
     max_iter: int
     epoch: str | int
     pretrain_max_iter: int
+    decoder_max_iter: int
     learning_rate: str
     learning_rate_init: float
     max_grad_norm: float | None
@@ -69,10 +70,11 @@ class Settings:
         check_integer("max_iter", self.max_iter, at_least=0)
         batches_per_epoch(1, 1, self.epoch)
         check_integer("pretrain_max_iter", self.pretrain_max_iter, at_least=0)
-        if self.max_iter == self.pretrain_max_iter == 0:
+        check_integer("decoder_max_iter", self.decoder_max_iter, at_least=0)
+        if self.max_iter == self.pretrain_max_iter == self.decoder_max_iter == 0:
             raise ValueError(
-                "max_iter=0 and pretrain_max_iter=0 leave nothing to train: set one of them to at "
-                "least 1"
+                "max_iter=0, pretrain_max_iter=0 and decoder_max_iter=0 leave nothing to train: "
+                "set one of them to at least 1"
             )
         check_choice("learning_rate", self.learning_rate, LEARNING_RATES)
         check_number("learning_rate_init", self.learning_rate_init, 0, open_low=True)
