@@ -37,6 +37,7 @@ def tiny():
             "n_components": 5,
             "hidden_layer_sizes": (16,),
             "max_iter": 2,
+            "decoder_max_iter": 0,  # has tests of its own, in tests/training/test_decoding.py
             "epoch": 5,
             "batch_size": 50,
             "random_state": 0,

@@ -31,7 +31,11 @@ from sklearn.metrics.pairwise import rbf_kernel
         ({"max_grad_norm": 0}, r"max_grad_norm=0 must be a number in \(0, inf\)"),
         ({"batch_size": 1}, "batch_size=1 must be a whole number of at least 2"),
         ({"max_iter": -1}, "max_iter=-1 must be a whole number of at least 0"),
-        ({"max_iter": 0}, "max_iter=0 and pretrain_max_iter=0 leave nothing to train"),
+        (
+            {"max_iter": 0},
+            "max_iter=0, pretrain_max_iter=0 and decoder_max_iter=0 leave nothing to train",
+        ),
+        ({"decoder_max_iter": -1}, "decoder_max_iter=-1 must be a whole number of at least 0"),
         ({"pretrain_max_iter": -1}, "pretrain_max_iter=-1 must be a whole number of at least 0"),
         ({"epoch": "sample"}, r"epoch='sample' is not known.*did you mean 'samples'\?"),
         ({"epoch": 0}, "epoch=0 must be a whole number of at least 1"),

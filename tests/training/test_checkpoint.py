@@ -24,6 +24,8 @@ RECIPES = {
     "untied": {"max_iter": 2, "tied_weights": False, "validation_fraction": 0.2},
     "pretraining": {"max_iter": 2, "pretrain_max_iter": 2, "input_noise": 0.1},
     "pretraining only": {"max_iter": 0, "pretrain_max_iter": 2},
+    "decoder": {"max_iter": 2, "decoder_max_iter": 2, "input_noise": 0.1},
+    "all phases": {"max_iter": 1, "pretrain_max_iter": 1, "decoder_max_iter": 2},
     # The rate is so high that the loss rises now and then: see the test of these two below.
     "early stopping": {
         "max_iter": 8, "pretrain_max_iter": 4, "early_stopping": True, "n_iter_no_change": 1,

@@ -81,6 +81,17 @@ class TestPretrainedLayers:
             resumed = deep().fit(rows, pretrained=lower, checkpoint=tmp_path / str(i))
             assert_same(resumed, unbroken)
 
+    @pytest.mark.parametrize("tied", [True, False])
+    def test_weights_of_the_decoder_are_its_own_or_the_transposed_ones(self, tied, rows, deep):
+        given = deep(tied_weights=tied).fit(rows).network_
+        model = deep(tied_weights=not tied, pretrain_max_iter=0, max_iter=0, decoder_max_iter=1)
+        model.set_params(learning_rate_init=1e-30).fit(rows, pretrained=given)
+        for mine, layer in zip(model.network_.layers, given.layers, strict=True):
+            assert torch.equal(mine.weight, layer.weight)
+            torch.testing.assert_close(
+                mine.decoder_weight, layer.weight.T if tied else mine.weight.T
+            )
+
     def test_an_estimator_is_not_a_network(self, rows, tiny):
         model = tiny().fit(rows)
         message = "must be an Autoencoder, got DeepKernelizedAutoencoder: pass the network_ of a"
@@ -96,7 +107,6 @@ class TestPretrainedLayers:
         [
             ({"hidden_layer_sizes": (12, 11, 8)}, "layer 2 .* n_out=10, but .* n_out=11: pass"),
             ({"activation": "relu"}, "layer 1 .* activation='gelu', but .* activation='relu'"),
-            ({"tied_weights": False}, "layer 1 .* tied=True, but .* tied=False"),
             ({"output_activation": "identity"}, "layer 1 .* output_activation='sigmoid', but"),
         ],
         ids=lambda value: str(value) if isinstance(value, dict) else "",

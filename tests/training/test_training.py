@@ -64,6 +64,7 @@ def test_one_step_is_one_step_of_adam_on_equation_8(digits):
     """An independent step, written out with torch's reference Adam and the formulas."""
     model = recipes.default(n_components=3, hidden_layer_sizes=(4,), random_state=0)
     model.set_params(batch_size=300, max_iter=1, epoch=1, learning_rate="constant")
+    model.set_params(decoder_max_iter=0)
     network = model._build_network(digits, seed_of(0))
     x = torch.from_numpy(digits)
     P = torch.from_numpy(model._make_kernel(None).fit(digits).gram(digits))
