@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +54,12 @@ def run_demo(out: Path, *, n_steps: int, seed: int, verbose: bool) -> dict[str, 
     ).fit(X_train)
     if not model.history_:
         raise ValueError("the demo was interrupted in its first epoch: there is nothing to draw")
+    n_epochs = Counter(record["phase"] for record in model.history_)
     results = {
         "title": "Demo: a smaller network and budget than the paper's",
         "layers": [X_test.shape[1], *model.hidden_layer_sizes, model.n_components],
         "n_rows": {"training": len(X_train), "held out": N_HELD_OUT, "test": len(X_test)},
-        "n_steps": model.n_iter_ * int(model.epoch),
+        "n_steps": {phase: n * int(model.epoch) for phase, n in n_epochs.items()},
         "config": {k: v for k, v in model.get_params().items() if k != "verbose"},
         "gamma": kernel.gamma_,
         "versions": versions(),

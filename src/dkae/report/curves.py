@@ -36,8 +36,13 @@ _LOSSES = {
 
 @mpl.rc_context(STYLE)
 def draw_losses(history: Sequence[Mapping[str, Any]], steps_an_epoch: int) -> Figure:
-    """Draw both terms of the loss over the training, one panel each."""
-    steps = [steps_an_epoch * record["epoch"] for record in history]
+    """Draw both terms of the loss over the training, one panel each; a line parts two phases."""
+    steps = [steps_an_epoch * (i + 1) for i in range(len(history))]
+    turns = [
+        (steps[i] + steps[i + 1]) / 2
+        for i in range(len(history) - 1)
+        if history[i]["phase"] != history[i + 1]["phase"]
+    ]
     panels = {
         "reconstruction_loss": "Reconstruction loss $L_r$ / $kd$",
         "alignment_loss": "Alignment loss $L_c$",
@@ -50,6 +55,8 @@ def draw_losses(history: Sequence[Mapping[str, Any]], steps_an_epoch: int) -> Fi
             if part + term in history[0]:
                 values = [record[part + term] for record in history]
                 ax.plot(steps, values, line, ms=3, color=color, label=name)
+        for turn in turns:
+            ax.axvline(turn, color=SOFT, lw=0.8, ls=":")
         plain_log_ticks(ax)
         ax.legend()
     return figure
