@@ -30,8 +30,8 @@ from dkae.experiments.workshop import Network, Workshop
 RESULTS = Path(__file__).parent / "results" / "flat_middle.json"
 STUDY = Path(__file__).parents[1] / "results"
 LAPTOP = SCALES["laptop"]
-#: What is trained differently than in the study, for each recipe.
 TOGETHER = {"decoder_max_iter": 0}
+#: What is trained differently than in the study, for each recipe.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "decoder not alone": {"default": TOGETHER},
     "decoder not alone, 6,000 steps": {

@@ -35,6 +35,10 @@ from sklearn.metrics.pairwise import rbf_kernel
             {"max_iter": 0},
             "max_iter=0, pretrain_max_iter=0 and decoder_max_iter=0 leave nothing to train",
         ),
+        (
+            {"max_iter": 0, "decoder_max_iter": 1},
+            "max_iter=0 and pretrain_max_iter=0 leave nothing to train the encoder.*pretrained",
+        ),
         ({"decoder_max_iter": -1}, "decoder_max_iter=-1 must be a whole number of at least 0"),
         ({"pretrain_max_iter": -1}, "pretrain_max_iter=-1 must be a whole number of at least 0"),
         ({"epoch": "sample"}, r"epoch='sample' is not known.*did you mean 'samples'\?"),

@@ -84,9 +84,9 @@ class DeepKernelizedAutoencoder(
     pretrain_max_iter : int, default=0
         Epochs of layer-wise pretraining of each layer; 0 switches it off.
     decoder_max_iter : int, default=5
-        Epochs in which the decoder alone is trained in the end, with weights of its own and on the
-        reconstruction only; the codes stay what they are. 0 switches it off: the decoder is then
-        that of the training end to end, and tied weights stay tied.
+        Epochs in which the decoder alone is trained in the end, with weights of its own, on the
+        reconstruction only and with half the learning rate; the codes stay what they are. 0
+        switches it off: tied weights then stay tied.
     learning_rate : {"onecycle", "cosine", "constant"}, default="onecycle"
         Schedule of the learning rate; "onecycle" also moves Adam's first moment between 0.95 and
         0.85, as is usual with it.
@@ -95,7 +95,7 @@ class DeepKernelizedAutoencoder(
     max_grad_norm : float, optional
         Gradients are clipped to this norm.
     input_noise : float, default=0.0
-        In training end to end the encoder sees each row with Gaussian noise of a random standard
+        After pretraining the encoder sees each row with Gaussian noise of a random standard
         deviation up to this; the decoder must give back the clean row, and the prior is that of
         the clean row.
     early_stopping : bool, default=False
@@ -129,7 +129,8 @@ class DeepKernelizedAutoencoder(
         Factor between inner products of codes and the kernel, which the loss leaves open.
     history_ : list of dict
         One record for each epoch: phase, epoch, and the loss with both of its terms on the training
-        batches and, if held out, on the validation part.
+        batches and, if held out, on the validation part. Where the decoder learns alone, the loss
+        is the reconstruction's.
     n_iter_ : int
         Epochs of training end to end.
     n_features_in_, feature_names_in_
@@ -247,7 +248,9 @@ class DeepKernelizedAutoencoder(
             and not the end of training. Delete it once the model is saved.
         pretrained : Autoencoder, optional
             Lowest layers of the network, such as ``Autoencoder(model.network_.layers[:-1])``. Their
-            weights are copied, and pretraining leaves these layers out.
+            weights are copied, those of the decoder too where it has its own, and pretraining
+            leaves these layers out. With all layers, ``max_iter=0`` and ``decoder_max_iter`` an
+            inverse is learnt for an encoder that stays as it is.
         """
         with unchanged_on_failure(self):
             return self._fit(X, y, gram, checkpoint, pretrained)
@@ -259,6 +262,11 @@ class DeepKernelizedAutoencoder(
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         network = self._build_network(X, seed)
         n_given = start_from(pretrained, network)
+        if not (n_given or settings.max_iter or settings.pretrain_max_iter):
+            raise ValueError(
+                "max_iter=0 and pretrain_max_iter=0 leave nothing to train the encoder: set one of "
+                "them to at least 1, or pass layers that are trained, fit(X, pretrained=network)"
+            )
         kernel = self._make_kernel(gram).fit(X, y)
         prior = kernel.on(X)
         rows = sample_rows(len(X), N_SAMPLE_ROWS)

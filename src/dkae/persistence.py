@@ -90,9 +90,10 @@ def _rebuild(
     described: dict[str, Any], weights: dict[str, Tensor], device: str
 ) -> DeepKernelizedAutoencoder:
     kernel = _rebuild_kernel(described["kernel"])
-    # A kernel that is not in the file must not turn into the default one when fit is called again.
-    params = {"kernel": kernel or "precomputed"} | described["params"] | {"device": device}
-    model = DeepKernelizedAutoencoder(**params)
+    # What is not in the file must not turn into the default when fit is called again: a kernel, and
+    # in files of version 0.1 a phase that there was not.
+    absent = {"kernel": kernel or "precomputed", "decoder_max_iter": 0}
+    model = DeepKernelizedAutoencoder(**(absent | described["params"] | {"device": device}))
     for name in _PLAIN_ATTRIBUTES:
         setattr(model, name, described["attributes"][name])
     model.network_ = Autoencoder([Layer(**config) for config in described["layers"]]).eval()

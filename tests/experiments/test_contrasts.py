@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkae.experiments.contrasts import CONTRASTS, Contrast, contrast_recipes
+from dkae.experiments.scales import ALIGNMENT_WEIGHTS
 from dkae.experiments.study import STUDY
 from tests.experiments.helpers import invented
 from tests.report.invented import invent_runs
@@ -64,6 +65,28 @@ def test_along_an_axis_every_value_counts(default, expected):
     assert [e.mean for e in difference.paper] == [1.0, 2.0]
 
 
+def test_what_is_unclear_at_some_values_is_decided_by_the_others():
+    paper, default = [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]], [[0.5, 0.4, 0.6], [1.0, 3.1, 1.9]]
+    runs = [
+        invented("lambda", {"x": x}, seed, point, recipe)
+        for recipe, values in {"paper": paper, "default": default}.items()
+        for point, numbers in zip((10, 50), values, strict=True)
+        for seed, x in enumerate(numbers)
+    ]
+    assert contrast_recipes(LOSS, runs).change == "better"
+
+
+def test_kernel_pca_that_never_gets_nearer_counts_beyond_its_curve():
+    crossing = next(c for c in CONTRASTS if c.text.startswith("m from which"))
+    runs = [
+        invented("kernel-pca", {"m": [1, 2, 3], "crossing_out_of_sample": m}, seed, recipe=recipe)
+        for recipe, crossings in {"paper": [2, 3], "default": [None, 3]}.items()
+        for seed, m in enumerate(crossings)
+    ]
+    difference = contrast_recipes(crossing, runs)
+    assert (difference.paper[0].mean, difference.default[0].mean) == (2.5, 3.5)
+
+
 def test_values_stand_in_the_order_of_the_axis():
     points = [1000, 10, 50]
     difference = contrast_recipes(LOSS, runs_of([3.0, 1.0, 2.0], [3.0, 1.0, 2.0], points=points))
@@ -94,10 +117,12 @@ def test_each_finds_its_number_in_the_runs_of_its_experiment(contrast):
 
 def test_growth_is_that_of_the_range_the_paper_speaks_of():
     growth = next(c for c in CONTRASTS if c.text.startswith("Largest L_r"))
-    losses = {0: 9.0, 0.01: 0.1, 0.1: 1.0, 0.5: 3.0, 0.9: 2.0, 0.99: 50.0, 1: 70.0}
+    losses = dict.fromkeys(ALIGNMENT_WEIGHTS, 1.5)
+    losses |= {0: 9.0, 0.01: 0.1, 0.1: 1.0, 0.5: 3.0, 0.9: 2.0, 0.99: 50.0, 1: 70.0}
     runs = [
         invented("lambda", {"validation": {"reconstruction_mse": x}}, recipe=r, point=weight)
         for weight, x in losses.items()
         for r in ("paper", "default")
     ]
     assert contrast_recipes(growth, runs).paper[0].mean == 3.0
+    assert contrast_recipes(growth, [run for run in runs if run.point != 0.25]) is None

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
+from dkae.autoencoder import build_autoencoder
 from dkae.experiments import cost, estimate
-from dkae.experiments.cost import layer_sizes, network_operations, step_operations
+from dkae.experiments.cost import (
+    decoder_step_operations,
+    layer_sizes,
+    network_operations,
+    step_operations,
+)
 from dkae.experiments.runner import make_plan
 from dkae.experiments.scales import SCALES
 
@@ -17,6 +25,21 @@ def test_operations_of_a_step_by_hand():
     assert step_operations([3, 2], 5) == 5 * (3 * 2) * 2 * 2 * 3
 
 
+def test_operations_of_a_step_are_those_that_torch_counts():
+    k, sizes = 8, [64, 32, 48, 24]
+    activations = {"activation": "gelu", "code_activation": "identity"}
+    network = build_autoencoder(sizes, output_activation="sigmoid", tied=False, **activations)
+    for encoder_learns, operations in ((True, step_operations), (False, decoder_step_operations)):
+        for layer in network.layers:
+            layer.weight.requires_grad_(encoder_learns)
+            layer.bias.requires_grad_(encoder_learns)
+        with FlopCounterMode(display=False) as counter:
+            network(torch.rand(k, 64))[1].sum().backward()
+        # The gradient of the input, which nobody needs, is in the formula.
+        spare = 2 * k * sizes[0] * sizes[1] if encoder_learns else 0
+        assert counter.get_total_flops() == operations(sizes, k) - spare
+
+
 def test_operations_of_a_network_by_hand():
     scale = SCALES["laptop"]
     sizes, estimator = layer_sizes(scale, 2000), scale.estimator("paper")
@@ -26,6 +49,9 @@ def test_operations_of_a_network_by_hand():
     assert network_operations(estimator, sizes, 14_000, n_pretrained=3) == expected
     expected += 12 * k * 600 * sum(layers[:3])
     assert network_operations(estimator, sizes, 14_000, n_pretrained=0) == expected
+    default = network_operations(scale.estimator("default"), sizes, 14_000, n_pretrained=3)
+    alone = 8 * k * sum(layers) - 2 * k * layers[3]
+    assert default == pytest.approx(12 * k * 2000 * sum(layers) + 500 * alone)
 
 
 def test_a_plan_costs_its_networks_and_its_measurements(tmp_path, monkeypatch):

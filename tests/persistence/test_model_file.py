@@ -14,6 +14,7 @@ from dkae import load, save
 from dkae.persistence import ModelFileError
 from tests.persistence.helpers import (
     UNSAVED_KINDS,
+    as_json,
     X,
     fit_kind,
     make,
@@ -40,6 +41,13 @@ def test_tied_weights_are_stored_once(tmp_path):
         for name in ("tied", "untied")
     )
     assert n_untied - n_tied == 5 * 6 + 6 * 3
+
+
+def test_a_file_from_before_the_decoder_learnt_alone_says_so(model, tmp_path):
+    save(model, tmp_path / "m")
+    params = {k: v for k, v in as_json(model.get_params()).items() if k != "decoder_max_iter"}
+    rewrite(tmp_path / "m", described={"params": params})
+    assert load(tmp_path / "m").decoder_max_iter == 0
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")

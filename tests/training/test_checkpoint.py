@@ -31,6 +31,10 @@ RECIPES = {
         "max_iter": 8, "pretrain_max_iter": 4, "early_stopping": True, "n_iter_no_change": 1,
         "learning_rate": "constant", "learning_rate_init": 0.2, "alignment_weight": 0.9,
     },
+    "early stopping, decoder": {
+        "max_iter": 4, "decoder_max_iter": 6, "early_stopping": True, "n_iter_no_change": 1,
+        "learning_rate": "constant", "learning_rate_init": 0.2, "alignment_weight": 0.9,
+    },
     "early stopping, onecycle": {
         "max_iter": 6, "early_stopping": True, "n_iter_no_change": 1,
         "learning_rate_init": 0.2, "alignment_weight": 0.9,

@@ -92,8 +92,8 @@ def test_noise_on_the_input_is_for_this_phase_too(digits, tiny, monkeypatch):
         return original(network, batch, settings)
 
     monkeypatch.setattr(loop, "batch_losses", spy)
-    tiny(max_iter=0, decoder_max_iter=1, input_noise=0.3).fit(digits)
-    assert seen == [True] * 5
+    tiny(max_iter=1, decoder_max_iter=1, input_noise=0.3).fit(digits)
+    assert seen == [True] * 10
 
 
 def test_interrupted_it_leaves_a_whole_model(digits, tiny, monkeypatch):

@@ -81,16 +81,18 @@ class TestPretrainedLayers:
             resumed = deep().fit(rows, pretrained=lower, checkpoint=tmp_path / str(i))
             assert_same(resumed, unbroken)
 
+    @pytest.mark.parametrize("given_tied", [True, False])
     @pytest.mark.parametrize("tied", [True, False])
-    def test_weights_of_the_decoder_are_its_own_or_the_transposed_ones(self, tied, rows, deep):
-        given = deep(tied_weights=tied).fit(rows).network_
-        model = deep(tied_weights=not tied, pretrain_max_iter=0, max_iter=0, decoder_max_iter=1)
+    def test_no_decoder_is_lost(self, given_tied, tied, rows, deep):
+        """Its own weights are copied; where there are none, they are the transposed ones."""
+        given = deep(tied_weights=given_tied, epoch=20).fit(rows).network_
+        model = deep(tied_weights=tied, pretrain_max_iter=0, max_iter=0, decoder_max_iter=1)
         model.set_params(learning_rate_init=1e-30).fit(rows, pretrained=given)
         for mine, layer in zip(model.network_.layers, given.layers, strict=True):
             assert torch.equal(mine.weight, layer.weight)
-            torch.testing.assert_close(
-                mine.decoder_weight, layer.weight.T if tied else mine.weight.T
-            )
+            decoder = layer.weight.T if given_tied else layer.decoder_weight
+            assert torch.equal(mine.decoder_weight, decoder)
+            assert torch.equal(layer.weight.T, decoder) == given_tied
 
     def test_an_estimator_is_not_a_network(self, rows, tiny):
         model = tiny().fit(rows)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from dkae.experiments.declaration import Point
 from dkae.experiments.intervals import Estimate, estimate
 from dkae.experiments.results import Run, select
+from dkae.experiments.scales import ALIGNMENT_WEIGHTS
 
 __all__ = ["CONTRASTS", "Contrast", "Difference", "contrast_recipes"]
 
@@ -47,16 +48,14 @@ class Difference:
 
     @property
     def change(self) -> Change:
-        """On which side of 0 the interval lies, or the one value, at each value of the axis."""
+        """On which side of 0 intervals lie, or single values: "mixed" is some on either side."""
         n_lower = sum(e.high < 0 for e in self.difference)
         n_higher = sum(e.low > 0 for e in self.difference)
         lower: Change = "worse" if self.contrast.higher_is_better else "better"
         higher: Change = "better" if self.contrast.higher_is_better else "worse"
-        if n_lower == len(self.difference):
-            return lower
-        if n_higher == len(self.difference):
-            return higher
-        return "mixed" if n_lower or n_higher else "no clear difference"
+        if n_lower and n_higher:
+            return "mixed"
+        return lower if n_lower else higher if n_higher else "no clear difference"
 
 
 def contrast_recipes(contrast: Contrast, runs: Iterable[Run]) -> Difference | None:
@@ -112,11 +111,24 @@ def _in_the_middle(loss: str) -> Callable[[Sequence[Run]], dict[Key, float]]:
 
 
 def _growth(runs: Sequence[Run]) -> dict[Key, float]:
-    """Return the largest L_r over the smallest for λ from 0.1 to 0.9."""
+    """Return the largest L_r over the smallest for λ from 0.1 to 0.9, of seeds that have all."""
+    n_values = sum(0.1 <= weight <= 0.9 for weight in ALIGNMENT_WEIGHTS)
     seeds: dict[int, list[float]] = {}
     for (seed, _), value in _in_the_middle("reconstruction_mse")(runs).items():
         seeds.setdefault(seed, []).append(value)
-    return {(seed, None): max(values) / min(values) for seed, values in seeds.items()}
+    return {
+        (seed, None): max(values) / min(values)
+        for seed, values in seeds.items()
+        if len(values) == n_values
+    }
+
+
+def _crossing(runs: Sequence[Run]) -> dict[Key, float]:
+    """Return the m from which kernel PCA is nearer; beyond the curve where it never is."""
+    return {
+        (run.seed, run.point): run.scores["crossing_out_of_sample"] or run.scores["m"][-1] + 1
+        for run in runs
+    }
 
 
 CONTRASTS = (
@@ -131,7 +143,7 @@ CONTRASTS = (
     Contrast(
         "kernel-pca",
         "m from which kernel PCA is nearer, test rows",
-        _score("crossing_out_of_sample"),
+        _crossing,
         higher_is_better=True,
         digits=1,
     ),

@@ -41,8 +41,11 @@ def step_operations(sizes: Sequence[int], batch_size: int) -> float:
 
 
 def decoder_step_operations(sizes: Sequence[int], batch_size: int) -> float:
-    """Return the operations of a step of the decoder alone: up once, down three times."""
-    return step_operations(sizes, batch_size) * 4 / 6
+    """Return the operations of a step of the decoder alone: up once, down three times.
+
+    The gradient of the codes is not needed.
+    """
+    return step_operations(sizes, batch_size) * 4 / 6 - 2 * batch_size * sizes[-2] * sizes[-1]
 
 
 def network_operations(

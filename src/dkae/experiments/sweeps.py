@@ -163,8 +163,7 @@ LAMBDA = Experiment(
         "weights of the encoder happen to give. On an axis that reaches so far up, L_r looks flat "
         "for λ from 0.1 to 0.9; as a factor it is not.",
         "The default recipe trains the decoder alone in the end, on codes that stand still, "
-        "whatever λ is. What L_r still grows by is what the codes have lost "
-        "(benchmarks/flat_middle.py).",
+        "whatever λ is, so that L_r grows less; benchmarks/flat_middle.py has it without that.",
     ),
     claims=(
         Claim(

@@ -52,9 +52,9 @@ def _fixed_encoder(network: Autoencoder) -> Iterator[None]:
     for layer in network.layers:
         layer.untie()
     encoder = [weight for layer in network.layers for weight in (layer.weight, layer.bias)]
-    for weight in encoder:
-        weight.requires_grad_(False)
     try:
+        for weight in encoder:
+            weight.requires_grad_(False)
         yield
     finally:
         for weight in encoder:

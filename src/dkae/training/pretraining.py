@@ -38,7 +38,7 @@ def pretrain(
     """Pretrain the layers of `network` in place, from the input to the code.
 
     The lowest `n_given` layers are left as they are. The other parameters are those of
-    :func:`dkae.training.loop.train`; `input_noise` is for training end to end only.
+    :func:`dkae.training.loop.train`; `input_noise` is for the phases after this one.
     """
     for i, layer in enumerate(network.layers):
         if i < n_given:
@@ -66,7 +66,8 @@ def start_from(pretrained: Any, network: Autoencoder) -> int:
     Parameters
     ----------
     pretrained : Autoencoder or None
-        The layers to copy, built as those of `network` are. They are not changed.
+        The layers to copy, of the same widths and activations as those of `network`. They are not
+        changed. A layer whose decoder has weights of its own keeps them.
     """
     if pretrained is None:
         return 0
@@ -91,11 +92,11 @@ def start_from(pretrained: Any, network: Autoencoder) -> int:
 
 
 def _copy(source: Layer, target: Layer) -> None:
-    """Copy the weights, those of the decoder where the target has some of its own."""
+    """Copy the weights; what the decoder of either has of its own, the target has afterwards."""
+    if source.decoder_weight is not None:
+        target.untie()
     state = source.state_dict()
-    if target.decoder_weight is None:
-        state.pop("decoder_weight", None)
-    else:
+    if target.decoder_weight is not None:
         state.setdefault("decoder_weight", source.weight.T)
     target.load_state_dict(state)
 
