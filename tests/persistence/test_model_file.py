@@ -14,8 +14,8 @@ from dkae import load, save
 from dkae.persistence import ModelFileError
 from tests.persistence.helpers import (
     UNSAVED_KINDS,
-    as_json,
     X,
+    as_json,
     fit_kind,
     make,
     rewrite,
