@@ -29,6 +29,7 @@ model = DeepKernelizedAutoencoder(
     128,
     hidden_layer_sizes=(512,),
     max_iter=4,
+    decoder_max_iter=1,
     learning_rate_init=0.002,
     input_noise=0.5,  # the encoder has seen noise, which PCA of pixels below has not
     random_state=0,

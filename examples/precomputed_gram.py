@@ -21,7 +21,7 @@ back = model.inverse_transform(model.transform(X))
 print(f"alignment {model.score(X, gram=gram):.4f}, error {((back - X) ** 2).mean():.4f}")
 
 search = GridSearchCV(
-    model.set_params(kernel=Precomputed(gram, rows=X), max_iter=5),
+    model.set_params(kernel=Precomputed(gram, rows=X), max_iter=5, decoder_max_iter=0),
     {"alignment_weight": [0.01, 0.1, 0.5]},
     cv=3,
 ).fit(X)

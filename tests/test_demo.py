@@ -91,11 +91,16 @@ def test_layers_are_those_of_the_configuration(results):
 
 
 def test_history_has_a_record_for_each_epoch(results):
-    assert [record["epoch"] for record in results["history"]] == list(range(1, 21))
+    epochs = [(record["phase"], record["epoch"]) for record in results["history"]]
+    assert epochs == [
+        *(("fine-tuning", i) for i in range(1, 21)),
+        *(("decoder", i) for i in range(1, 6)),
+    ]
 
 
 def test_steps_are_those_that_were_asked_for(results):
-    assert results["n_steps"] == 20 == results["config"]["epoch"] * len(results["history"])
+    assert results["config"]["epoch"] == 1
+    assert results["n_steps"] == {"fine-tuning": 20, "decoder": 5}
 
 
 def test_loss_falls(results):

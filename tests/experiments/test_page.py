@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dkae.experiments.contrasts import CONTRASTS
 from dkae.experiments.study import STUDY
 from dkae.report.study import write_figures, write_study_page
 
@@ -14,7 +15,8 @@ def test_the_page_of_a_whole_study(smoke, tmp_path):
         assert f'id="{name}"' in text
     n_claims = sum(len(experiment.claims) for experiment in STUDY.values())
     badges = re.findall(r'class="badge ([^"]+)"', text)
-    assert len(badges) == 2 * 2 * n_claims  # two recipes, in the summary and in the sections
+    # Two recipes, in the summary and in the sections, and the one against the other.
+    assert len(badges) == 2 * 2 * n_claims + len(CONTRASTS)
     assert "not-run-yet" not in badges
     assert "missing" not in text
 

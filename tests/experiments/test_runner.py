@@ -63,10 +63,9 @@ def test_a_result_says_where_it_comes_from(runs):
         assert run.models
         for model in run.models.values():
             losses = model["history"]["fine-tuning"]
-            layers = (
-                {"layer 1", "layer 2", "layer 3", "layer 4"} if run.recipe == "paper" else set()
-            )
-            assert set(model["history"]) == {"fine-tuning"} | layers
+            layers = {"layer 1", "layer 2", "layer 3", "layer 4"}
+            others = {"paper": layers, "default": {"decoder"}}[run.recipe]
+            assert set(model["history"]) == {"fine-tuning"} | others
             assert len(losses["alignment_loss"]) == model["config"]["params"]["max_iter"]
             assert model["layers"][0] == 784
         assert run.counts["rows"] == {"train": 600, "validation": 200, "test": 200}
@@ -160,7 +159,8 @@ def test_ctrl_c_ends_the_study_and_the_next_call_goes_on(tmp_path, smoke, monkey
         run_study(tmp_path, **ONE, reporter=Impatient())
     reporter = Quiet()
     assert run_study(tmp_path, **ONE, reporter=reporter) == []
-    assert reporter.n_steps == 3 * 40 - 20  # the last checkpoint was after two epochs of ten steps
+    # Four epochs of ten steps and one of the decoder; the last checkpoint was after two.
+    assert reporter.n_steps == 3 * 50 - 20
     assert_same(tmp_path, smoke, "tradeoff-default-seed0.json")
 
 
@@ -212,10 +212,10 @@ class TestSeveralNetworksAtOnce:
             with pytest.raises(KeyboardInterrupt):
                 run_study(tmp_path, ["lambda"], ["default"], reporter=reporter, n_jobs=2)
         assert set(threading.enumerate()) == before
-        assert 40 <= reporter.n_steps < 9 * 40
+        assert 50 <= reporter.n_steps < 9 * 50
         assert run_study(tmp_path, ["lambda"], ["default"], reporter=reporter, n_jobs=2) == []
         # Of each of the two networks at most an epoch of ten steps was lost.
-        assert 9 * 40 <= reporter.n_steps <= 9 * 40 + 2 * 10
+        assert 9 * 50 <= reporter.n_steps <= 9 * 50 + 2 * 10
         assert_same(tmp_path, smoke, "lambda-default-0.9-seed0.json")
 
     def test_a_worker_that_is_interrupted_ends_the_study(self, tmp_path):

@@ -107,7 +107,7 @@ def _no_space(model, path):
 
 def test_the_default_recipe_pretrains_nothing(workshop):
     model = workshop.train(Network("default", 0, 0.1, 8))
-    assert {record["phase"] for record in model.history_} == {"fine-tuning"}
+    assert {record["phase"] for record in model.history_} == {"fine-tuning", "decoder"}
     assert list(workshop.cache.glob("layers-*")) == []
 
 

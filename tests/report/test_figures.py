@@ -7,6 +7,7 @@ import pytest
 from matplotlib.image import imread
 
 from dkae.experiments.intervals import Estimate
+from dkae.report.curves import draw_losses
 from dkae.report.images import draw_digit_rows, draw_gram_matrices
 from dkae.report.numbers import collect, estimate_of, format_column, format_point
 from dkae.report.pages import set_prose
@@ -18,6 +19,17 @@ from dkae.report.svg import inline_svg, standalone_svg
 @pytest.fixture(scope="module")
 def files(folder, tmp_path_factory):
     return write_figures(folder, tmp_path_factory.mktemp("figures") / "new")
+
+
+@pytest.mark.parametrize("n_decoder", [0, 2])
+def test_phases_of_a_training_follow_each_other(n_decoder):
+    phases = ["fine-tuning"] * 3 + ["decoder"] * n_decoder
+    terms = {"reconstruction_loss": 0.1, "alignment_loss": 0.2}
+    history = [{"phase": phase, "epoch": 1, **terms} for phase in phases]
+    for ax in draw_losses(history, 10).axes:
+        curve, *turns = ax.lines
+        assert list(curve.get_xdata()) == [10 * (i + 1) for i in range(3 + n_decoder)]
+        assert [line.get_xdata()[0] for line in turns] == [35.0] * bool(n_decoder)
 
 
 def test_plots_are_svg_and_images_png(files):
