@@ -87,9 +87,10 @@ def test_negative_mass_is_the_share_of_the_spectrum():
     assert negative_mass(P.astype(np.float64)) < 1e-7
 
 
-def test_indefinite_gram_is_accepted_with_a_warning_that_says_how_much():
-    with pytest.warns(UserWarning, match=r"not positive semi-definite.* 25 % of the mass"):
-        check_block(np.diag(np.float32([3.0, -1.0])), "gram")
+@pytest.mark.parametrize(("first", "percent"), [(3.0, "25"), (-3.0, "100"), (999.0, "0.1")])
+def test_indefinite_gram_is_accepted_with_a_warning_that_says_how_much(first, percent):
+    with pytest.warns(UserWarning, match=rf"not positive semi-definite.* {percent} % of the mass"):
+        check_block(np.diag(np.float32([first, -1.0])), "gram")
 
 
 class TestPrecomputed:

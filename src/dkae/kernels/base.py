@@ -162,7 +162,7 @@ def check_block(block: Floats, name: str) -> None:
     if negative > NEGATIVE_MASS_TOLERANCE:
         warnings.warn(
             f"{name} is not positive semi-definite: on {len(sample)} sampled rows "
-            f"{100 * negative:.2g} % of the mass of its eigenvalues is negative. Inner products "
+            f"{100 * negative:.3g} % of the mass of its eigenvalues is negative. Inner products "
             "of codes cannot represent that part; the rest is learnt.",
             UserWarning,
             stacklevel=4,
