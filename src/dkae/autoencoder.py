@@ -18,7 +18,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -26,6 +28,8 @@ from dkae.checks import check_choice
 
 __all__ = ["ACTIVATIONS", "Autoencoder", "Layer", "build_autoencoder", "choose_output_activation"]
 
+#: Rows of an array that go through the network together.
+N_CHUNK_ROWS = 4096
 #: Activations by name; the first four are spelled as in scikit-learn's MLPRegressor.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": lambda x: x,
@@ -137,6 +141,27 @@ class Autoencoder(nn.Module):
         """Return the codes of x and its reconstruction."""
         codes = self.encode(x)
         return codes, self.decode(codes)
+
+    def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the codes of the rows of an array, without gradients."""
+        return self._in_chunks(self.encode, X)
+
+    def decode_rows(self, codes: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the rows that an array of codes decodes to, without gradients."""
+        return self._in_chunks(self.decode, codes)
+
+    def _in_chunks(
+        self, function: Callable[[Tensor], Tensor], X: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Apply one direction of the network; the activations of all rows never coexist."""
+        device = next(self.parameters()).device
+        with torch.inference_mode():
+            chunks = [
+                # A copy, because torch warns of arrays that it must not write to.
+                function(torch.tensor(X[i : i + N_CHUNK_ROWS], device=device)).cpu().numpy()
+                for i in range(0, len(X), N_CHUNK_ROWS)
+            ]
+        return np.concatenate(chunks)
 
 
 def build_autoencoder(

@@ -12,7 +12,6 @@ import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import Tensor
 
 from dkae.autoencoder import ACTIVATIONS, Autoencoder, build_autoencoder, choose_output_activation
 from dkae.checks import check_boolean, check_choice, check_integer
@@ -24,8 +23,6 @@ from dkae.training import FINE_TUNING, Progress, Settings, check_path, run_train
 
 __all__ = ["DeepKernelizedAutoencoder"]
 
-#: Rows that go through the network together in `transform` and `inverse_transform`.
-N_CHUNK_ROWS = 4096
 #: Training rows whose block of the prior is checked before training and fixes the scale after it.
 N_SAMPLE_ROWS = 512
 
@@ -262,11 +259,7 @@ class DeepKernelizedAutoencoder(
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         network = self._build_network(X, seed)
         n_given = start_from(pretrained, network)
-        if not (n_given or settings.max_iter or settings.pretrain_max_iter):
-            raise ValueError(
-                "max_iter=0 and pretrain_max_iter=0 leave nothing to train the encoder: set one of "
-                "them to at least 1, or pass layers that are trained, fit(X, pretrained=network)"
-            )
+        settings.check_encoder(n_given)
         kernel = self._make_kernel(gram).fit(X, y)
         prior = kernel.on(X)
         rows = sample_rows(len(X), N_SAMPLE_ROWS)
@@ -285,13 +278,13 @@ class DeepKernelizedAutoencoder(
         self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in self.history_)
         self.network_ = network
         self.kernel_ = kernel if gram is None else None
-        self.kernel_scale_ = compare_grams(self._encode(X[rows]), FixedPrior(block)).scale
+        self.kernel_scale_ = compare_grams(network.encode_rows(X[rows]), FixedPrior(block)).scale
         return self
 
     def transform(self, X: Any) -> Floats:
         """Return the codes of the rows of X, in float32: the map φ into kernel space."""
         check_is_fitted(self)
-        return self._encode(validate_data(self, X, dtype=np.float32, reset=False))
+        return self.network_.encode_rows(validate_data(self, X, dtype=np.float32, reset=False))
 
     def inverse_transform(self, X: Any) -> Floats:
         """Return the rows that the decoder gives for codes: the map φ⁻¹ back to input space.
@@ -308,7 +301,7 @@ class DeepKernelizedAutoencoder(
                 f"codes has {codes.shape[1]} columns, but the model was fitted with "
                 f"n_components={self._n_features_out}: pass codes as transform returns them"
             )
-        return self._in_chunks(self.network_.decode, codes)
+        return self.network_.decode_rows(codes)
 
     def gram(self, X: Any, Y: Any = None) -> Floats:
         """Return the kernel that the codes represent, ``kernel_scale_ * c(x)ᵀ c(y)``.
@@ -342,7 +335,7 @@ class DeepKernelizedAutoencoder(
                 "Gram matrix or loaded without its kernel: pass gram=, the Gram matrix of these "
                 "rows"
             )
-        return max(0.0, compare_grams(self._encode(X), kernel.on(X)).alignment)
+        return max(0.0, compare_grams(self.network_.encode_rows(X), kernel.on(X)).alignment)
 
     # --- the parts of fit --------------------------------------------------------------------
 
@@ -370,22 +363,6 @@ class DeepKernelizedAutoencoder(
             tied=check_boolean("tied_weights", self.tied_weights),
             generator=torch.Generator().manual_seed(seed),
         )
-
-    # --- the network on arrays ---------------------------------------------------------------
-
-    def _encode(self, X: Floats) -> Floats:
-        return self._in_chunks(self.network_.encode, X)
-
-    def _in_chunks(self, function: Callable[[Tensor], Tensor], X: Floats) -> Floats:
-        """Apply one direction of the network; the activations of all rows never coexist."""
-        device = next(self.network_.parameters()).device
-        with torch.inference_mode():
-            chunks = [
-                # A copy, because torch warns of arrays that it must not write to.
-                function(torch.tensor(X[i : i + N_CHUNK_ROWS], device=device)).cpu().numpy()
-                for i in range(0, len(X), N_CHUNK_ROWS)
-            ]
-        return np.concatenate(chunks)
 
     # --- the scikit-learn contract -----------------------------------------------------------
 
