@@ -37,8 +37,11 @@ from sklearn.metrics.pairwise import rbf_kernel
         ),
         (
             {"max_iter": 0, "decoder_max_iter": 1},
-            "max_iter=0 and pretrain_max_iter=0 leave nothing to train the encoder.*pretrained",
+            "max_iter=0 and pretrain_max_iter=0 leave 2 of the 2 layers of the encoder untrained.*"
+            "pretrained",
         ),
+        ({"verbose": "yes"}, "verbose='yes' must be a number, 0 for silence"),
+        ({"verbose": None}, "verbose=None must be a number"),
         ({"decoder_max_iter": -1}, "decoder_max_iter=-1 must be a whole number of at least 0"),
         ({"pretrain_max_iter": -1}, "pretrain_max_iter=-1 must be a whole number of at least 0"),
         ({"epoch": "sample"}, r"epoch='sample' is not known.*did you mean 'samples'\?"),

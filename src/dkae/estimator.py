@@ -19,7 +19,15 @@ from dkae.comparison import compare_grams
 from dkae.fitting import unchanged_on_failure
 from dkae.kernels import Kernel, Precomputed, check_block, make_kernel
 from dkae.kernels.base import FixedPrior, Floats, sample_rows
-from dkae.training import FINE_TUNING, Progress, Settings, check_path, run_training, start_from
+from dkae.training import (
+    FINE_TUNING,
+    Progress,
+    Settings,
+    check_path,
+    make_progress,
+    run_training,
+    start_from,
+)
 
 __all__ = ["DeepKernelizedAutoencoder"]
 
@@ -71,7 +79,8 @@ class DeepKernelizedAutoencoder(
         the identity elsewhere.
     tied_weights : bool, default=True
         Whether the decoder uses the transposed weights of the encoder while both are trained. If
-        not, it starts from them.
+        not, it starts from them. Layers given to `fit` keep a decoder of their own, if they have
+        one, as those of a model whose decoder was trained alone.
     batch_size : int, default=200
         k, at most the number of rows.
     max_iter : int, default=20
@@ -240,9 +249,10 @@ class DeepKernelizedAutoencoder(
             Gram matrix of the rows of X, used instead of `kernel`. Of a NumPy memmap only the
             blocks of the batches are read, and one of 512 rows to check it.
         checkpoint : path, optional
-            File that keeps the state of the training, written about once a minute. Where it exists,
-            training goes on from it, to the very result of an unbroken fit; Ctrl-C is then an error
-            and not the end of training. Delete it once the model is saved.
+            File that keeps the state of the training, written at the end of an epoch, once a minute
+            at most. Where it exists, training goes on from it, to the very result of an unbroken
+            fit; Ctrl-C is then an error and not the end of training. Delete it once the model is
+            saved.
         pretrained : Autoencoder, optional
             Lowest layers of the network, such as ``Autoencoder(model.network_.layers[:-1])``. Their
             weights are copied, those of the decoder too where it has its own, and pretraining
@@ -253,13 +263,13 @@ class DeepKernelizedAutoencoder(
             return self._fit(X, y, gram, checkpoint, pretrained)
 
     def _fit(self, X: Any, y: object, gram: Any, checkpoint: Any, pretrained: Any) -> Self:
-        settings = Settings.of(self)
+        settings, progress = Settings.of(self), make_progress(self.verbose)
         path = check_path(checkpoint, self.random_state)
         X = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         network = self._build_network(X, seed)
         n_given = start_from(pretrained, network)
-        settings.check_encoder(n_given)
+        settings.check_encoder(n_given, len(network.layers))
         kernel = self._make_kernel(gram).fit(X, y)
         prior = kernel.on(X)
         rows = sample_rows(len(X), N_SAMPLE_ROWS)
@@ -271,7 +281,7 @@ class DeepKernelizedAutoencoder(
             prior,
             settings,
             rng=np.random.default_rng(seed),
-            progress=self.verbose,
+            progress=progress,
             checkpoint=path,
             n_given=n_given,
         )

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from dkae.autoencoder import Autoencoder
-from dkae.training import checkpoint, loop, run
+from dkae.training import DECODER, checkpoint, loop, run
 from tests.training.helpers import Killed, assert_same
 
 #: Recipes, each with all that the state of a run may consist of somewhere.
@@ -26,14 +26,14 @@ RECIPES = {
     "pretraining only": {"max_iter": 0, "pretrain_max_iter": 2},
     "decoder": {"max_iter": 2, "decoder_max_iter": 2, "input_noise": 0.1},
     "all phases": {"max_iter": 1, "pretrain_max_iter": 1, "decoder_max_iter": 2},
-    # The rate is so high that the loss rises now and then: see the test of these two below.
+    # The rate is so high that the loss rises now and then: see the test of these three below.
     "early stopping": {
-        "max_iter": 8, "pretrain_max_iter": 4, "early_stopping": True, "n_iter_no_change": 1,
+        "max_iter": 8, "pretrain_max_iter": 6, "early_stopping": True, "n_iter_no_change": 2,
         "learning_rate": "constant", "learning_rate_init": 0.2, "alignment_weight": 0.9,
     },
     "early stopping, decoder": {
-        "max_iter": 4, "decoder_max_iter": 6, "early_stopping": True, "n_iter_no_change": 1,
-        "learning_rate": "constant", "learning_rate_init": 0.2, "alignment_weight": 0.9,
+        "max_iter": 4, "decoder_max_iter": 9, "early_stopping": True, "n_iter_no_change": 1,
+        "learning_rate": "constant", "learning_rate_init": 0.05, "alignment_weight": 0.9,
     },
     "early stopping, onecycle": {
         "max_iter": 6, "early_stopping": True, "n_iter_no_change": 1,
@@ -77,6 +77,7 @@ class TestResuming:
             ("early stopping", "layer 1"),
             ("early stopping", run.FINE_TUNING),
             ("early stopping, onecycle", run.FINE_TUNING),
+            ("early stopping, decoder", DECODER),
         ],
     )
     def test_these_recipes_do_stop_early_with_weights_other_than_the_last(
@@ -84,8 +85,8 @@ class TestResuming:
     ):
         history = small(recipe).fit(rows).history_
         losses = [r["validation_loss"] for r in history if r["phase"] == phase]
-        name = "max_iter" if phase == run.FINE_TUNING else "pretrain_max_iter"
-        assert len(losses) < RECIPES[recipe][name]
+        name = {run.FINE_TUNING: "max_iter", DECODER: "decoder_max_iter"}.get(phase)
+        assert len(losses) < RECIPES[recipe][name or "pretrain_max_iter"]
         assert np.argmin(losses) < len(losses) - 1
 
     @pytest.mark.parametrize("recipe", ["noise", "early stopping"])

@@ -71,6 +71,17 @@ def test_one_step_is_one_step_of_adam_at_half_the_rate(digits, tiny):
         torch.testing.assert_close(mine, theirs, atol=2e-5, rtol=0)
 
 
+def test_early_stopping_never_leaves_a_worse_decoder_than_it_found(digits, tiny):
+    """The rate is so high that every epoch is worse than none."""
+    given = tiny(epoch=50, learning_rate_init=0.01, decoder_max_iter=1).fit(digits)
+    model = tiny(max_iter=0, decoder_max_iter=3, early_stopping=True, n_iter_no_change=2)
+    model.set_params(learning_rate="constant", learning_rate_init=3.0)
+    model.fit(digits, pretrained=given.network_)
+    codes = given.transform(digits)
+    np.testing.assert_array_equal(model.inverse_transform(codes), given.inverse_transform(codes))
+    assert [r["phase"] for r in model.history_] == [DECODER] * 2
+
+
 def test_an_inverse_is_learnt_for_an_encoder_that_is_given(digits, tiny):
     given = tiny(alignment_weight=1).fit(digits).network_
     model = tiny(max_iter=0, decoder_max_iter=4, epoch=20, learning_rate_init=0.02)

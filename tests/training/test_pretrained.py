@@ -94,6 +94,11 @@ class TestPretrainedLayers:
             assert torch.equal(mine.decoder_weight, decoder)
             assert torch.equal(layer.weight.T, decoder) == given_tied
 
+    def test_a_layer_that_is_not_given_is_not_left_as_it_was_drawn(self, rows, deep, lower):
+        model = deep(pretrain_max_iter=0, max_iter=0, decoder_max_iter=1)
+        with pytest.raises(ValueError, match="leave 1 of the 4 layers of the encoder untrained"):
+            model.fit(rows, pretrained=lower)
+
     def test_an_estimator_is_not_a_network(self, rows, tiny):
         model = tiny().fit(rows)
         message = "must be an Autoencoder, got DeepKernelizedAutoencoder: pass the network_ of a"

@@ -3,7 +3,7 @@
 from dkae.training.checkpoint import check_path
 from dkae.training.decoding import DECODER
 from dkae.training.pretraining import start_from
-from dkae.training.progress import Progress, Record
+from dkae.training.progress import Progress, Record, make_progress
 from dkae.training.run import FINE_TUNING, run_training
 from dkae.training.settings import Settings
 
@@ -14,6 +14,7 @@ __all__ = [
     "Record",
     "Settings",
     "check_path",
+    "make_progress",
     "run_training",
     "start_from",
 ]

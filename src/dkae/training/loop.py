@@ -61,6 +61,9 @@ def train(
     first = checkpoint.resume(phase, parts)
     if first is None:
         return
+    if settings.early_stopping and validation is not None and first == 1:
+        # What the phases before have learnt may be the best there is.
+        best.note(evaluate(network, validation(), settings)["loss"])
     progress.start(phase, (n_epochs + 1 - first) * n_steps)
     try:
         for epoch in range(first, n_epochs + 1):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
 
 __all__ = ["Progress", "RichProgress", "Silence", "make_progress"]
 
 Record = dict[str, str | int | float]
 
 
+@runtime_checkable
 class Progress(Protocol):
     """Is told of phases, steps and finished epochs."""
 
@@ -89,6 +92,14 @@ class RichProgress:
 
 def make_progress(verbose: int | bool | Progress) -> Progress:
     """Return a silent reporter for ``verbose=0``, a bar for other numbers, or the one given."""
-    if not isinstance(verbose, int):
-        return verbose
-    return RichProgress() if verbose else Silence()
+    if isinstance(verbose, np.generic):
+        verbose = verbose.item()
+    if isinstance(verbose, int | float):
+        return RichProgress() if verbose else Silence()
+    if not isinstance(verbose, Progress):
+        methods = "with-statement, start(phase, n_steps), step() and epoch(record)"
+        raise ValueError(
+            f"verbose={verbose!r} must be a number, 0 for silence and 1 for a progress bar, or an "
+            f"object that can be told of the training: {methods}"
+        )
+    return verbose

@@ -19,7 +19,7 @@ from dkae.training.decoding import train_decoder
 from dkae.training.fingerprint import fingerprint
 from dkae.training.loop import check_finite, train
 from dkae.training.pretraining import pretrain
-from dkae.training.progress import Progress, Record, make_progress
+from dkae.training.progress import Progress, Record
 from dkae.training.settings import Settings
 
 __all__ = ["FINE_TUNING", "run_training"]
@@ -35,7 +35,7 @@ def run_training(
     settings: Settings,
     *,
     rng: np.random.Generator,
-    progress: int | Progress,
+    progress: Progress,
     checkpoint: Path | None = None,
     n_given: int = 0,
 ) -> list[Record]:
@@ -45,7 +45,7 @@ def run_training(
     checkpoint it is an error as any other: the next call with this path goes on. The lowest
     `n_given` layers are not pretrained.
     """
-    device, progress = choose_device(settings.device), make_progress(progress)
+    device = choose_device(settings.device)
     history: list[Record] = []
     keeper = NoCheckpoint()
     if checkpoint is not None:

@@ -101,12 +101,13 @@ class Settings:
         # NumPy's numbers would get into the states of optimizer and schedule, and so into files.
         return cls(**{k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()})
 
-    def check_encoder(self, n_given: int) -> None:
-        """Refuse to leave the encoder as it was drawn, if none of its layers is given."""
-        if not (n_given or self.max_iter or self.pretrain_max_iter):
+    def check_encoder(self, n_given: int, n_layers: int) -> None:
+        """Refuse to leave layers of the encoder as they were drawn: all that are not given."""
+        if n_given < n_layers and not (self.max_iter or self.pretrain_max_iter):
             raise ValueError(
-                "max_iter=0 and pretrain_max_iter=0 leave nothing to train the encoder: set one of "
-                "them to at least 1, or pass layers that are trained, fit(X, pretrained=network)"
+                f"max_iter=0 and pretrain_max_iter=0 leave {n_layers - n_given} of the {n_layers} "
+                "layers of the encoder untrained: set one of them to at least 1, or pass all "
+                "layers trained, fit(X, pretrained=network)"
             )
 
     @property
