@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -10,9 +12,9 @@ from dkae.autoencoder import build_autoencoder
 from dkae.experiments import cost, estimate
 from dkae.experiments.cost import (
     decoder_step_operations,
-    layer_sizes,
-    network_operations,
+    operations_of,
     step_operations,
+    training_phases,
 )
 from dkae.experiments.runner import make_plan
 from dkae.experiments.scales import SCALES
@@ -41,17 +43,15 @@ def test_operations_of_a_step_are_those_that_torch_counts():
 
 
 def test_operations_of_a_network_by_hand():
-    scale = SCALES["laptop"]
-    sizes, estimator = layer_sizes(scale, 2000), scale.estimator("paper")
     k = 200
     layers = [784 * 500, 500 * 500, 500 * 2000, 2000 * 2000]
-    expected = 12 * k * (600 * layers[3] + 2000 * sum(layers))
-    assert network_operations(estimator, sizes, 14_000, n_pretrained=3) == expected
-    expected += 12 * k * 600 * sum(layers[:3])
-    assert network_operations(estimator, sizes, 14_000, n_pretrained=0) == expected
-    default = network_operations(scale.estimator("default"), sizes, 14_000, n_pretrained=3)
+    lower, rest = training_phases(SCALES["laptop"], "paper", 2000)
+    assert operations_of(rest) == 12 * k * (600 * layers[3] + 2000 * sum(layers))
+    assert operations_of(lower) == 12 * k * 600 * sum(layers[:3])
+    lower, rest = training_phases(SCALES["laptop"], "default", 2000)
+    assert operations_of(lower) == 0
     alone = 8 * k * sum(layers) - 2 * k * layers[3]
-    assert default == pytest.approx(12 * k * 2000 * sum(layers) + 500 * alone)
+    assert operations_of(rest) == pytest.approx(12 * k * 2000 * sum(layers) + 500 * alone)
 
 
 def test_a_plan_costs_its_networks_and_its_measurements(tmp_path, monkeypatch):
@@ -60,6 +60,10 @@ def test_a_plan_costs_its_networks_and_its_measurements(tmp_path, monkeypatch):
     training = sum(plan.operations(network) for network in plan.networks) * 1e-6
     measuring = 9 * estimate.MEASURING_SECONDS["lambda"] * 600 / 14_000
     assert estimate.estimate_seconds(plan) == pytest.approx(training + measuring)
+    assert estimate.estimate_seconds(plan, 2) == pytest.approx(training / 2 + measuring)
+    one = replace(plan, networks=plan.networks[:1])  # one is left, and the other core idle
+    alone = plan.operations(plan.networks[0]) * 1e-6
+    assert estimate.estimate_seconds(one, 2) == pytest.approx(alone + measuring)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +82,7 @@ def test_networks_at_once_are_part_of_the_plan(tmp_path):
     plan = make_plan(["code-size"], SMOKE, ["default"], None, tmp_path)
     assert estimate.describe(plan, 2).count("2 networks at once") == 1
     assert "at once" not in estimate.describe(plan)
+    assert "at once" not in estimate.describe(replace(plan, networks=plan.networks[:1]), 2)
 
 
 def test_time_of_several_networks_at_once(monkeypatch):
@@ -86,8 +91,8 @@ def test_time_of_several_networks_at_once(monkeypatch):
     monkeypatch.setattr("torch.get_num_threads", lambda: 2)
     assert cost.seconds_per_operation(SMOKE, 1) == pytest.approx(2e-9)
     # Two networks at once, each as fast as that one.
-    assert cost.seconds_per_operation(SMOKE, 2) == pytest.approx(1e-9)
-    assert cost.seconds_per_operation(SMOKE, 8) == pytest.approx(1e-9)  # on two cores
+    assert cost.seconds_per_operation(SMOKE, 2) == pytest.approx(2e-9)
+    assert cost.seconds_per_operation(SMOKE, 8) == pytest.approx(8e-9)  # on two cores
 
 
 def test_there_is_a_time_for_every_experiment():

@@ -40,6 +40,12 @@ def test_a_file_that_is_no_result_is_refused(tmp_path, content):
         read_run(path)
 
 
+def test_a_file_that_is_being_written_is_not_read(tmp_path):
+    write_run(RUN, tmp_path / "a.json")
+    (tmp_path / ".a.json.x1y2.json").write_text("{")
+    assert read_runs(tmp_path) == [RUN]
+
+
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere"):
         read_runs(tmp_path / "nowhere")

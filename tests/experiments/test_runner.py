@@ -44,7 +44,8 @@ class Killer(Quiet):
         if self.n_steps == int(sys.argv[2]):
             os.kill(os.getpid(), signal.SIGKILL)
 
-run_study(Path(sys.argv[1]), ["tradeoff"], ["paper"], reporter=Killer())
+recipe, n_jobs = sys.argv[3], int(sys.argv[4])
+run_study(Path(sys.argv[1]), ["tradeoff"], [recipe], reporter=Killer(), n_jobs=n_jobs)
 """
 
 
@@ -121,13 +122,14 @@ def test_more_seeds_than_declared(tmp_path):
 
 
 def test_a_result_of_another_configuration_is_not_overwritten(smoke, tmp_path):
-    run = read_run(smoke / "tradeoff-default-seed0.json")
-    path = tmp_path / "tradeoff-default-seed0.json"
-    write_run(replace(run, config_hash="0"), path)
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match=r"another configuration .*pass another --out, or move"):
-        run_study(tmp_path, **ONE)
-    assert path.read_bytes() == before
+    names = ["tradeoff-default-seed0.json", "tradeoff-paper-seed0.json"]
+    for name in names:
+        write_run(replace(read_run(smoke / name), config_hash="0"), tmp_path / name)
+    before = [(tmp_path / name).read_bytes() for name in names]
+    message = r"2 files .*another configuration.*pass another --out, or move them away: "
+    with pytest.raises(ValueError, match=message + r"tradeoff-paper.*tradeoff-default"):
+        run_study(tmp_path, ["tradeoff"])
+    assert [(tmp_path / name).read_bytes() for name in names] == before
 
 
 def test_a_failure_is_reported_and_the_rest_goes_on(tmp_path, monkeypatch):
@@ -168,12 +170,7 @@ def test_ctrl_c_ends_the_study_and_the_next_call_goes_on(tmp_path, smoke, monkey
     "n_steps", [15, 37, 95], ids=["in the layers", "in the code", "end to end"]
 )
 def test_a_killed_study_goes_on_to_the_same_numbers(tmp_path, smoke, n_steps):
-    command = [sys.executable, "-c", KILLED, str(tmp_path), str(n_steps)]
-    root = Path(__file__).parents[2]
-    killed = subprocess.run(command, cwd=root, check=False, capture_output=True, timeout=120)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
-    assert not list(tmp_path.glob("*.json"))
-    assert list((tmp_path / "cache").glob("*.checkpoint"))
+    kill(tmp_path, n_steps, "paper", n_jobs=1)
     reporter = Quiet()
     assert run_study(tmp_path, ["tradeoff"], ["paper"], reporter=reporter) == []
     n_all = 3 * 10 + 3 * (10 + 40)
@@ -181,7 +178,27 @@ def test_a_killed_study_goes_on_to_the_same_numbers(tmp_path, smoke, n_steps):
     assert_same(tmp_path, smoke, "tradeoff-paper-seed0.json")
 
 
+def kill(folder: Path, n_steps: int, recipe: str, n_jobs: int) -> None:
+    """Run a part of the study in a process that is killed after some steps."""
+    command = [sys.executable, "-c", KILLED, str(folder), str(n_steps), recipe, str(n_jobs)]
+    root = Path(__file__).parents[2]
+    killed = subprocess.run(command, cwd=root, check=False, capture_output=True, timeout=120)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    assert not list(folder.glob("*.json"))
+    assert list((folder / "cache").glob("*.checkpoint"))
+
+
 class TestSeveralNetworksAtOnce:
+    @pytest.mark.parametrize("n_steps", [33, 77, 98], ids=str)
+    def test_killed_they_go_on_to_the_same_numbers(self, tmp_path, smoke, n_steps):
+        """Of two networks of 40 steps end to end and 10 of the decoder, one is in its last ten."""
+        kill(tmp_path, n_steps, "default", n_jobs=2)
+        reporter = Quiet()
+        assert run_study(tmp_path, ["tradeoff"], ["default"], reporter=reporter, n_jobs=2) == []
+        lost = reporter.n_steps + n_steps - 3 * 50
+        assert 0 < lost <= 2 * 10  # an epoch of each
+        assert_same(tmp_path, smoke, "tradeoff-default-seed0.json")
+
     def test_the_numbers_are_the_same(self, tmp_path, smoke):
         reporter = Quiet()
         assert run_study(tmp_path, ["tradeoff", "lambda"], reporter=reporter, n_jobs=3) == []
@@ -239,32 +256,32 @@ class TestSeveralNetworksAtOnce:
         assert run_study(tmp_path, ["tradeoff"], ["default"], n_seeds=4, n_jobs=2) == []
         assert sorted(fits) == [0, 1, 2, 3]
 
-    @pytest.mark.parametrize(
-        ("wanted", "n_networks", "n_jobs"), [(None, 9, 4), (None, 3, 3), (2, 9, 2), (2, 0, 1)]
-    )
-    def test_how_many(self, monkeypatch, wanted, n_networks, n_jobs):
+    @pytest.mark.parametrize(("wanted", "n_jobs"), [(None, 4), (2, 2)])
+    def test_how_many(self, monkeypatch, wanted, n_jobs):
         monkeypatch.setattr("torch.get_num_threads", lambda: 4)
         cpu = torch.device("cpu")
         monkeypatch.setattr("dkae.experiments.trainers.choose_device", lambda name: cpu)
-        assert choose_jobs(wanted, n_networks) == n_jobs
+        assert choose_jobs(wanted) == n_jobs
 
     def test_one_network_on_a_gpu(self, monkeypatch):
         gpu = SimpleNamespace(type="cuda")
         monkeypatch.setattr("dkae.experiments.trainers.choose_device", lambda name: gpu)
-        assert choose_jobs(None, 9) == 1
-        assert choose_jobs(2, 9) == 2
+        assert choose_jobs(None) == 1
+        assert choose_jobs(2) == 2
 
-    def test_threads_of_torch_are_shared_and_given_back(self, tmp_path, monkeypatch):
+    @pytest.mark.parametrize("experiment", ["lambda", "kernel-pca"], ids=["nine", "one network"])
+    def test_threads_of_torch_are_shared_and_given_back(self, tmp_path, monkeypatch, experiment):
+        """A network has no more threads when it is the last one: its digits depend on them."""
         seen = []
         monkeypatch.setattr(
             Workshop, "train", lambda *_: seen.append(torch.get_num_threads()) or None
         )
         monkeypatch.setitem(
-            study.STUDY, "lambda", replace(study.STUDY["lambda"], measure=lambda *_: 1 / 0)
+            study.STUDY, experiment, replace(study.STUDY[experiment], measure=lambda *_: 1 / 0)
         )
         torch.set_num_threads(4)
         try:
-            run_study(tmp_path, ["lambda"], ["default"], n_jobs=2)
+            run_study(tmp_path, [experiment], ["default"], n_seeds=1, n_jobs=2)
             assert set(seen) == {2}
             assert torch.get_num_threads() == 4
         finally:

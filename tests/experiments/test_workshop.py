@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from dkae import DeepKernelizedAutoencoder
 from dkae.experiments.scales import SCALES
-from dkae.experiments.workshop import REG_COVAR, Network, Workshop, digest
+from dkae.experiments.workshop import REG_COVAR, Layers, Network, Workshop, digest
 from dkae.kernels import ProbabilisticClusterKernel
 from dkae.spectral import KernelPCA
 from dkae.training.progress import Silence
@@ -165,6 +166,48 @@ def test_posteriors_are_computed_once(workshop, monkeypatch):
     monkeypatch.setattr(ProbabilisticClusterKernel, "fit", None)
     again = Workshop(SMOKE, workshop.cache)
     assert len(again.kernel(0).on(again.parts["train"].X)) == SMOKE.n_train
+
+
+def test_kernels_of_two_seeds_do_not_wait_for_each_other(workshop, monkeypatch):
+    """One is asked for its mixtures while the other is being evaluated, and not yet fitted."""
+    first, second = workshop.kernel(0), workshop.kernel(1)
+    evaluating, asked = threading.Event(), threading.Event()
+
+    def evaluate(part):
+        evaluating.set()
+        asked.wait(0.2)
+        return second.fitted.on(second.rows[part])
+
+    monkeypatch.setattr(second, "_load_or_compute", evaluate)
+    threads = [
+        threading.Thread(target=second.on, args=[workshop.parts["test"].X], daemon=True),
+        threading.Thread(target=lambda: evaluating.wait() and first.counts, daemon=True),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_the_distance_to_the_prior_is_that_of_the_prior_in_all_phases(workshop):
+    """Layers that only reconstruct do not depend on the kernel; what is recorded of them does."""
+    model = workshop.train(NETWORK)
+    history = workshop.describe(NETWORK, model)["history"]
+    lower = workshop._layers_estimator(Layers("paper", 0))
+    alone = ProbabilisticClusterKernel(**workshop.kernel_config(0)["params"])
+    lower.set_params(kernel=alone).fit(workshop.parts["train"].X)
+    recorded = [r["alignment_loss"] for r in lower.history_ if r["phase"] == "layer 3"]
+    assert history["layer 3"]["alignment_loss"] == pytest.approx(recorded, rel=1e-4)
+
+
+def test_describing_a_network_trains_nothing(workshop, monkeypatch):
+    model = workshop.train(NETWORK)
+    for path in workshop.cache.glob("layers-*"):
+        path.unlink()
+    fits = count_fits(monkeypatch)
+    assert set(workshop.describe(NETWORK, model)["history"]) == {"layer 4", "fine-tuning"}
+    assert fits == []
 
 
 def test_kernel_pca_takes_the_shared_kernel_as_features(workshop):

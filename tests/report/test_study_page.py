@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from dkae.experiments.contrasts import CONTRASTS, contrast_recipes
-from dkae.experiments.results import select
+from dkae.experiments.results import ResultFileError, select
 from dkae.experiments.scales import SCALES
 from dkae.experiments.study import STUDY
 from dkae.report.pages import set_prose
@@ -266,4 +266,26 @@ def test_results_of_another_version_of_the_scale_are_refused(runs, tmp_path):
     )
     folder = write_runs([other, *runs[1:]], tmp_path / "smoke")
     with pytest.raises(ValueError, match="several versions of the scale 'smoke'"):
+        write_study_page(folder)
+
+
+def test_results_of_another_version_of_a_recipe_are_refused(runs, tmp_path):
+    """Networks of a recipe differ in λ, N_c and noise, and in nothing else."""
+
+    def with_params(run, **params):
+        return dataclasses.replace(run, models={"dkae": {"config": {"params": params}}})
+
+    folder = tmp_path / "smoke"
+    first, second, *rest = (run for run in runs if run.recipe == "default")
+    write_runs([with_params(first, max_iter=2, alignment_weight=0.1), second, *rest], folder)
+    with pytest.raises(ValueError, match=f"versions of the recipe 'default'.*{first.experiment}-"):
+        write_study_page(folder)
+    same = [with_params(run, max_iter=2, alignment_weight=i) for i, run in enumerate(runs)]
+    write_study_page(write_runs(same, tmp_path / "same"))
+
+
+def test_a_result_that_lacks_a_number_is_named(runs, tmp_path):
+    first = next(run for run in runs if run.experiment == "ideal-kernel")
+    folder = write_runs([dataclasses.replace(first, scores={"P": 1.0})], tmp_path / "smoke")
+    with pytest.raises(ResultFileError, match=r"a result of ideal-kernel in .* is damaged"):
         write_study_page(folder)

@@ -117,7 +117,7 @@ def reproduce(
         folder = Path("results") / scale if out is None else out
         recipes = RECIPES if recipe is None else (recipe,)
         plan = make_plan(chosen, scales.SCALES[scale], recipes, seeds, folder)
-        n_jobs = choose_jobs(jobs, len(plan.networks))
+        n_jobs = choose_jobs(jobs)
         _show(plan, n_jobs)
         if not dry_run:
             _run(plan, n_jobs)

@@ -10,18 +10,22 @@ import torch
 
 from dkae.alignment import dkae_loss
 from dkae.autoencoder import build_autoencoder
-from dkae.estimator import DeepKernelizedAutoencoder
 from dkae.experiments.scales import Scale
 from dkae.threads import in_threads
+from dkae.training import DECODER, FINE_TUNING
 from dkae.training.batches import batches_per_epoch
 
 __all__ = [
     "decoder_step_operations",
     "layer_sizes",
-    "network_operations",
+    "operations_of",
     "seconds_per_operation",
     "step_operations",
+    "training_phases",
 ]
+
+#: The phases of a training: how many steps, and the operations of one.
+Phases = dict[str, tuple[int, float]]
 
 #: Steps that are timed; one before them is not.
 N_TIMED_STEPS = 4
@@ -48,24 +52,39 @@ def decoder_step_operations(sizes: Sequence[int], batch_size: int) -> float:
     return step_operations(sizes, batch_size) * 4 / 6 - 2 * batch_size * sizes[-2] * sizes[-1]
 
 
-def network_operations(
-    estimator: DeepKernelizedAutoencoder, sizes: Sequence[int], n_rows: int, *, n_pretrained: int
-) -> float:
-    """Return the operations of a training, without those of `n_pretrained` lower layers."""
-    k = estimator.batch_size
-    n_steps = batches_per_epoch(n_rows, k, estimator.epoch)
-    layers = list(pairwise(sizes))[n_pretrained:]
-    pretraining = estimator.pretrain_max_iter * sum(step_operations(pair, k) for pair in layers)
-    end_to_end = estimator.max_iter * step_operations(sizes, k)
-    decoder = estimator.decoder_max_iter * decoder_step_operations(sizes, k)
-    return float(n_steps * (pretraining + end_to_end + decoder))
+def training_phases(scale: Scale, recipe: str, n_components: int) -> tuple[Phases, Phases]:
+    """Return the phases of both trainings that make a network: the layers below its code first.
+
+    Those are trained once for many networks, the rest for each of them.
+    """
+    estimator, k = scale.estimator(recipe), scale.batch_size
+    sizes = layer_sizes(scale, n_components)
+    n_steps = batches_per_epoch(scale.n_train, k, estimator.epoch)
+    layers = {
+        f"layer {i}": (n_steps * estimator.pretrain_max_iter, step_operations(pair, k))
+        for i, pair in enumerate(pairwise(sizes), start=1)
+    }
+    code_layer = dict([layers.popitem()])
+    end_to_end = {
+        FINE_TUNING: (n_steps * estimator.max_iter, step_operations(sizes, k)),
+        DECODER: (n_steps * estimator.decoder_max_iter, decoder_step_operations(sizes, k)),
+    }
+    return layers, code_layer | end_to_end
+
+
+def operations_of(phases: Phases) -> float:
+    """Return the operations of all phases of a training."""
+    return float(sum(n_steps * of_a_step for n_steps, of_a_step in phases.values()))
 
 
 def seconds_per_operation(scale: Scale, n_jobs: int) -> float:
-    """Time a few training steps of `n_jobs` of the scale's networks at once; the time of all."""
+    """Time a few steps of the scale's networks, `n_jobs` at once; the seconds of one of them.
+
+    More than there are cores to train them wait for each other.
+    """
     n = min(n_jobs, torch.get_num_threads())
     each = in_threads(lambda _: _seconds_of_one(scale), range(n), torch.device("cpu"))
-    return sum(each) / n / n
+    return sum(each) / n * (n_jobs / n)
 
 
 def _seconds_of_one(scale: Scale) -> float:

@@ -28,7 +28,10 @@ def estimate_seconds(plan: Plan, n_jobs: int = 1) -> float:
     operations = sum(plan.operations(what) for what in plan.trainings)
     measuring = sum(MEASURING_SECONDS[job.experiment] for job in plan.todo)
     share = plan.scale.n_train / FULL_SIZE
-    training = operations * seconds_per_operation(plan.scale, n_jobs) if plan.networks else 0.0
+    if not plan.networks:
+        return measuring * share
+    at_once = min(n_jobs, len(plan.networks))
+    training = operations * seconds_per_operation(plan.scale, n_jobs) / at_once
     return training + measuring * share
 
 
@@ -45,7 +48,7 @@ def describe(plan: Plan, n_jobs: int = 1) -> str:
         lines.append(
             f"{len(plan.todo)} runs with {len(plan.networks)} networks to train, about "
             f"{_duration(estimate_seconds(plan, n_jobs))} on this machine"
-            + (f", {n_jobs} networks at once" if n_jobs > 1 else "")
+            + (f", {n_jobs} networks at once" if min(n_jobs, len(plan.networks)) > 1 else "")
         )
     else:
         lines.append("Everything is done already.")

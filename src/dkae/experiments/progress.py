@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Self
 
 from rich.console import Console
@@ -15,13 +14,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from dkae.experiments.cost import decoder_step_operations, layer_sizes, step_operations
+from dkae.experiments.cost import operations_of, training_phases
 from dkae.experiments.declaration import Job
 from dkae.experiments.runner import Plan
 from dkae.experiments.scales import Scale
 from dkae.experiments.workshop import Network
-from dkae.training import DECODER, FINE_TUNING
-from dkae.training.batches import batches_per_epoch
 from dkae.training.progress import Record
 
 __all__ = ["StudyProgress"]
@@ -87,7 +84,7 @@ class _NetworkProgress:
         self._network = network
         self._bars = bars
         self._all = everything
-        self._trainings = _trainings(scale, network)
+        self._trainings = training_phases(scale, network.recipe, network.n_components)
         self._step = 0.0
 
     def __enter__(self) -> Self:
@@ -103,7 +100,7 @@ class _NetworkProgress:
     def start(self, phase: str, n_steps: int) -> None:
         training = next(phases for phases in self._trainings if phase in phases)
         if self._left is None:
-            self._left = sum(n * step for n, step in training.values())
+            self._left = operations_of(training)
         n_all, self._step = training[phase]
         network = self._network
         name = f"{network.recipe} λ={network.alignment_weight:g} N_c={network.n_components}"
@@ -114,8 +111,8 @@ class _NetworkProgress:
         )
         self._bars.advance(self._own, (n_all - n_steps) * self._step)
         # Whatever was done before an interruption, also whole phases, counts as done.
-        later = list(training.values())[list(training).index(phase) + 1 :]
-        self._go_on_to(n_steps * self._step + sum(n * step for n, step in later))
+        later = dict(list(training.items())[list(training).index(phase) + 1 :])
+        self._go_on_to(n_steps * self._step + operations_of(later))
 
     def step(self) -> None:
         self._bars.advance(self._own, self._step)
@@ -130,24 +127,3 @@ class _NetworkProgress:
         if self._left is not None:
             self._bars.advance(self._all, self._left - left)
             self._left = left
-
-
-#: The phases of a training: how many steps, and the operations of one.
-Phases = dict[str, tuple[int, float]]
-
-
-def _trainings(scale: Scale, network: Network) -> tuple[Phases, Phases]:
-    """Return the trainings that make a network: the layers below its code, and the rest."""
-    estimator, k = scale.estimator(network.recipe), scale.batch_size
-    sizes = layer_sizes(scale, network.n_components)
-    n_steps = batches_per_epoch(scale.n_train, k, estimator.epoch)
-    phases = {
-        f"layer {i}": (n_steps * estimator.pretrain_max_iter, step_operations(pair, k))
-        for i, pair in enumerate(pairwise(sizes), start=1)
-    }
-    code_layer = dict([phases.popitem()])
-    end_to_end = {
-        FINE_TUNING: (n_steps * estimator.max_iter, step_operations(sizes, k)),
-        DECODER: (n_steps * estimator.decoder_max_iter, decoder_step_operations(sizes, k)),
-    }
-    return phases, code_layer | end_to_end

@@ -36,7 +36,7 @@ class Run:
     scores: dict[str, Any]
     #: Arrays to be drawn; see `dkae.experiments.pictures`.
     pictures: dict[str, Any]
-    #: One entry for each network: its configuration, hash, seconds, steps, history.
+    #: One entry for each network: its configuration, hash, layers, commit, seconds, history.
     models: dict[str, Any]
     #: Numbers that the paper states: mixtures, columns, batches of an epoch, layers, rows.
     counts: dict[str, Any]
@@ -60,8 +60,8 @@ def read_run(path: Path) -> Run:
         return Run(**content)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ResultFileError(
-            f"{path} is not a result of this version of dkae ({error}): move it away; if it was "
-            "one, `dkae reproduce` makes it anew"
+            f"{path} is not a result of this version of dkae ({error}): move it away, or name the "
+            "folder that `dkae reproduce` wrote to; if it was a result, that makes it anew"
         ) from error
 
 
@@ -71,7 +71,8 @@ def read_runs(folder: Path) -> list[Run]:
         raise FileNotFoundError(
             f"there is no folder {folder}: pass the one that `dkae reproduce --out` wrote to"
         )
-    return [read_run(path) for path in sorted(folder.glob("*.json"))]
+    # A name with a dot is a file that is being written, or whose writer was killed.
+    return [read_run(path) for path in sorted(folder.glob("[!.]*.json"))]
 
 
 def select(

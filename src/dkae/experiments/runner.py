@@ -19,7 +19,7 @@ import torch
 
 from dkae.devices import single_threaded_blas
 from dkae.experiments import provenance
-from dkae.experiments.cost import layer_sizes, network_operations
+from dkae.experiments.cost import layer_sizes, operations_of, training_phases
 from dkae.experiments.declaration import Experiment, Job
 from dkae.experiments.results import Run, read_run, write_run
 from dkae.experiments.scales import Scale
@@ -70,14 +70,9 @@ class Plan:
 
     def operations(self, what: Network | Layers) -> float:
         """Return what a training costs, in floating-point operations."""
-        scale = self.scale
-        estimator = scale.estimator(what.recipe)
-        if isinstance(what, Layers):
-            estimator.set_params(max_iter=0, decoder_max_iter=0)
-            sizes = layer_sizes(scale, 0)[:-1]
-            return network_operations(estimator, sizes, scale.n_train, n_pretrained=0)
-        sizes = layer_sizes(scale, what.n_components)
-        return network_operations(estimator, sizes, scale.n_train, n_pretrained=len(sizes) - 2)
+        n_components = what.n_components if isinstance(what, Network) else 0
+        layers, rest = training_phases(self.scale, what.recipe, n_components)
+        return operations_of(rest if isinstance(what, Network) else layers)
 
 
 def make_plan(
@@ -89,7 +84,8 @@ def make_plan(
     done: list[Job] = []
     for name in dict.fromkeys(names):
         for job in STUDY[name].jobs(scale, recipes, n_seeds):
-            (done if _is_done(job, workshop, folder) else todo).append(job)
+            (done if _path(job, folder).exists() else todo).append(job)
+    _refuse_others(done, workshop, folder)
     needed = [n for job in todo for n in STUDY[job.experiment].networks(scale, job).values()]
     networks = [n for n in dict.fromkeys(needed) if not workshop.is_trained(n)]
     layers = [
@@ -115,7 +111,7 @@ def run_plan(plan: Plan, reporter: Reporter, n_jobs: int = 1) -> list[Failure]:
             start, error = time.perf_counter(), None
             try:
                 run = _run(plan.workshop, job, train, n_jobs)
-                write_run(run, plan.folder / f"{job.name}.json")
+                write_run(run, _path(job, plan.folder))
             except Exception as problem:
                 error = f"{type(problem).__name__}: {problem}"
                 failures.append(Failure(job, error, traceback.format_exc()))
@@ -123,17 +119,22 @@ def run_plan(plan: Plan, reporter: Reporter, n_jobs: int = 1) -> list[Failure]:
     return failures
 
 
-def _is_done(job: Job, workshop: Workshop, folder: Path) -> bool:
-    path = folder / f"{job.name}.json"
-    if not path.exists():
-        return False
-    run = read_run(path)
-    if run.config_hash != digest(_config(workshop, job)):
+def _path(job: Job, folder: Path) -> Path:
+    return folder / f"{job.name}.json"
+
+
+def _refuse_others(jobs: Sequence[Job], workshop: Workshop, folder: Path) -> None:
+    """Refuse results of another configuration: they would neither count nor be overwritten."""
+    others = [
+        f"{job.name}.json"
+        for job in jobs
+        if read_run(_path(job, folder)).config_hash != digest(_config(workshop, job))
+    ]
+    if others:
         raise ValueError(
-            f"{path} is the result of another configuration (of scale {run.scale!r}): pass "
-            "another --out, or move that file away"
+            f"{len(others)} files in {folder} are results of another configuration, of another "
+            "scale or version: pass another --out, or move them away: " + ", ".join(others)
         )
-    return True
 
 
 def _config(workshop: Workshop, job: Job) -> dict[str, Any]:

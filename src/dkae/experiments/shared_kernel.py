@@ -7,7 +7,6 @@ import json
 import threading
 import warnings
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,8 +19,9 @@ from dkae.kernels.base import Floats
 
 __all__ = ["SharedKernel"]
 
-#: Networks may be trained in several threads at once. One lock for all kernels: the filters of
-#: warnings, which a fit changes for a while, belong to the process.
+#: Networks may be trained in several threads at once. One lock for all kernels and all that they
+#: keep: two locks could wait for each other, and the filters of warnings, which a fit changes for a
+#: while, belong to the process.
 _LOCK = threading.RLock()
 
 
@@ -46,6 +46,7 @@ class SharedKernel(FeatureKernel):
         self.config = config
         self.rows = rows
         self.cache = cache
+        self._fitted: ProbabilisticClusterKernel | None = None
         self._priors: dict[str, Any] = {}
 
     def __sklearn_clone__(self) -> Self:
@@ -57,10 +58,16 @@ class SharedKernel(FeatureKernel):
     def __repr__(self) -> str:
         return f"SharedKernel({dict(self.config['params'])})"
 
-    @cached_property
+    @property
     def fitted(self) -> ProbabilisticClusterKernel:
         """The kernel itself."""
-        with _LOCK, warnings.catch_warnings():
+        with _LOCK:
+            if self._fitted is None:
+                self._fitted = self._fit()
+            return self._fitted
+
+    def _fit(self) -> ProbabilisticClusterKernel:
+        with warnings.catch_warnings():
             # The number of mixtures stands in every result.
             warnings.filterwarnings("ignore", message=".*did not converge", category=UserWarning)
             return ProbabilisticClusterKernel(**self.config["params"]).fit(self.rows["train"])

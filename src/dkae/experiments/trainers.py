@@ -33,11 +33,15 @@ class Observer(Protocol):
         """Return what is to be told of this network's steps; several may be trained at once."""
 
 
-def choose_jobs(wanted: int | None, n_networks: int) -> int:
-    """Return how many networks to train at once: by default one a thread of torch, or on a GPU."""
+def choose_jobs(wanted: int | None) -> int:
+    """Return how many networks to train at once: by default one a thread of torch, or on a GPU.
+
+    Not fewer if fewer are left: the last digits of a network depend on the threads that it has,
+    and must not depend on when the study was interrupted.
+    """
     if wanted is None:
-        wanted = torch.get_num_threads() if choose_device("auto").type == "cpu" else 1
-    return max(1, min(wanted, n_networks))
+        return torch.get_num_threads() if choose_device("auto").type == "cpu" else 1
+    return wanted
 
 
 @contextmanager

@@ -155,9 +155,9 @@ class Workshop:
         """Return what a result file says of a network."""
         config = self.config(network)
         history = list(model.history_)
-        if model.pretrain_max_iter:
-            layers = self._pretrain(Layers(network.recipe, network.seed), Silence())
-            history = [*layers.history_, *history]
+        layers = Layers(network.recipe, network.seed)
+        if model.pretrain_max_iter and self.has_layers(layers):
+            history = [*load(self._path(layers)).history_, *history]
         return {
             "config": config["network"] | {"params": config["params"]},
             "hash": digest(config),
@@ -172,7 +172,10 @@ class Workshop:
         if not path.exists():
             with self._layers_locks.setdefault(layers, threading.Lock()):  # many need the same
                 if not path.exists():
-                    return self._fit(self._layers_estimator(layers), path, progress)
+                    model = self._layers_estimator(layers)
+                    # Because λ = 0 it changes nothing; how far the codes are from it is recorded.
+                    model.set_params(kernel=self.kernel(layers.seed))
+                    return self._fit(model, path, progress)
         return load(path)
 
     def _fit(
@@ -207,10 +210,10 @@ class Workshop:
         return estimator
 
     def _layers_estimator(self, layers: Layers) -> DeepKernelizedAutoencoder:
+        """Return the estimator of the layers below the code, as yet without its kernel."""
         *hidden, width = self.scale.hidden_layer_sizes
         estimator = self.scale.estimator(layers.recipe)
         estimator.set_params(
-            kernel="linear",  # is not looked at, because λ = 0
             alignment_weight=0,
             n_components=width,
             hidden_layer_sizes=tuple(hidden),

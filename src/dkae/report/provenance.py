@@ -40,6 +40,8 @@ def _training(runs: Sequence[Run]) -> str:
     seconds = sum(float(model.get("seconds") or 0) for model in networks.values())
     n_resumed = sum(bool(model.get("resumed")) for model in networks.values())
     text = f"{len(networks)} networks, {_format_seconds(seconds)} in all"
+    if any("layer 1" in model.get("history", {}) for model in networks.values()):
+        text += " without the layers that they share"
     return text + (f", of {n_resumed} only what came after an interruption" if n_resumed else "")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +13,15 @@ from markupsafe import Markup
 
 from dkae.atomic import replacing
 from dkae.experiments.declaration import Claim, Experiment, Job, Judgement, Verdict
-from dkae.experiments.results import Run, read_runs, select
-from dkae.experiments.scales import SCALES, Scale
+from dkae.experiments.results import Run, select
+from dkae.experiments.scales import Scale
 from dkae.experiments.study import STUDY
-from dkae.experiments.workshop import digest
 from dkae.report.contrasts import contrast_rows
 from dkae.report.drawings import Drawing, draw
 from dkae.report.numbers import format_point
 from dkae.report.pages import render
 from dkae.report.provenance import counts_of, provenance_of
+from dkae.report.reading import damaged, read_study
 from dkae.report.style import RECIPES, STYLE
 from dkae.report.svg import inline_svg, standalone_svg
 from dkae.report.tables import Table, tables_of
@@ -76,7 +75,7 @@ def write_study_page(folder: Path, page: Path | None = None) -> Path:
     page : Path, optional
         The page to write, by default ``index.html`` in the folder.
     """
-    runs, scale = _read(folder)
+    runs, scale = read_study(folder)
     sections = [
         _make_section(experiment, select(runs, experiment.name), scale, folder)
         for experiment in STUDY.values()
@@ -100,7 +99,7 @@ def write_study_page(folder: Path, page: Path | None = None) -> Path:
 
 def write_figures(folder: Path, out: Path) -> list[Path]:
     """Write each figure as a file of its own, plots as SVG and images as PNG; return the paths."""
-    runs, scale = _read(folder)
+    runs, scale = read_study(folder)
     out.mkdir(parents=True, exist_ok=True)
     paths = []
     for experiment in STUDY.values():
@@ -115,59 +114,23 @@ def write_figures(folder: Path, out: Path) -> list[Path]:
     return paths
 
 
-def _read(folder: Path) -> tuple[list[Run], Scale]:
-    """Return the runs of the study in a folder, and the scale that they have in common."""
-    runs = [run for run in read_runs(folder) if run.experiment in STUDY]
-    _refuse_copies(runs, folder)
-    scales = sorted({run.scale for run in runs})
-    if not scales:
-        raise ValueError(
-            f"there are no results of the study in {folder}: `dkae reproduce --out {folder}` "
-            "makes them"
-        )
-    if len(scales) > 1:
-        raise ValueError(
-            f"the results in {folder} are of several scales ({', '.join(scales)}), whose numbers "
-            "do not belong on one page: put each scale in a folder of its own"
-        )
-    if scales[0] not in SCALES:
-        raise ValueError(
-            f"the results in {folder} are of the scale {scales[0]!r}, which this version does not "
-            f"have; it has {', '.join(SCALES)}"
-        )
-    if len({digest(run.config.get("scale", {})) for run in runs}) > 1:
-        raise ValueError(
-            f"the results in {folder} are of several versions of the scale {scales[0]!r}, whose "
-            "numbers do not belong on one page: move the older ones away"
-        )
-    return runs, SCALES[scales[0]]
-
-
-def _refuse_copies(runs: Sequence[Run], folder: Path) -> None:
-    """Refuse two results of one job: they would count as two seeds."""
-    jobs = Counter(Job(run.experiment, run.recipe, run.seed, run.point) for run in runs)
-    copies = [job.name for job, n in jobs.items() if n > 1]
-    if copies:
-        raise ValueError(
-            f"there are several results of {', '.join(copies)} in {folder}, which would count as "
-            "several seeds: leave one of each there"
-        )
-
-
 def _make_section(
     experiment: Experiment, runs: Sequence[Run], scale: Scale, folder: Path
 ) -> Section:
-    drawings = draw(experiment, runs, scale.name)
     jobs = experiment.jobs(scale, RECIPES)
     there = {(run.recipe, run.seed, run.point) for run in runs}
+    with damaged(experiment.name, folder):
+        drawings = draw(experiment, runs, scale.name)
+        tables = tables_of(experiment, runs)
+        decisions = [_decide(claim, runs) for claim in experiment.claims]
     return Section(
         experiment=experiment,
         n_runs=len(runs),
         n_jobs=len(jobs),
         missing=[job for job in jobs if (job.recipe, job.seed, job.point) not in there],
         figures=[(d, Markup(inline_svg(d.figure, d.name, d.alt))) for d in drawings],
-        tables=tables_of(experiment, runs),
-        decisions=[_decide(claim, runs) for claim in experiment.claims],
+        tables=tables,
+        decisions=decisions,
         command=_command(experiment.name, scale, folder),
     )
 
