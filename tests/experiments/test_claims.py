@@ -146,7 +146,9 @@ def test_kernel_pca(crossings, expected):
 
 
 def denoised(point, seed=0, **errors):
-    scores = {"5 and 6": {name: {"mse": mse} for name, mse in errors.items()}}
+    scores = {
+        "5 and 6": {name: {"mse": mse, "mse_clipped": 0.1 - mse} for name, mse in errors.items()}
+    }
     return invented("denoising", scores, seed=seed, point=point)
 
 
@@ -164,9 +166,9 @@ def clean(dkae, kernel_pca, seed):
     ("dkae", "kernel_pca", "expected"),
     [
         ((0.036, 0.0361), (0.045, 0.0451), "reproduced"),
-        ((0.030, 0.0301), (0.045, 0.0451), "better"),
+        ((0.030, 0.0301), (0.045, 0.0451), "reproduced"),  # a low level is no merit
         ((0.030, 0.050), (0.045, 0.0451), "not reproduced"),
-        ((0.030,), (0.045,), "reproduced"),  # one seed is never better
+        ((0.030,), (0.045,), "reproduced"),
         ((0.050,), (0.045,), "not reproduced"),  # the grid of α is no excuse
     ],
 )
@@ -174,15 +176,32 @@ def test_denoising(dkae, kernel_pca, expected):
     pairs = enumerate(zip(dkae, kernel_pca, strict=True))
     runs = [clean(a, b, seed) for seed, (a, b) in pairs]
     assert judge("denoising", runs).verdict == expected
-    assert judge("denoising", runs, 1).verdict == "does not hold"
-    assert judge("denoising", runs, 2) is None
+    assert judge("denoising", runs).n_seeds == len(dkae)
+    assert judge("denoising", runs, 2).verdict == "does not hold"
+    for i in (3, 4):
+        assert judge("denoising", runs, i) is None
 
 
+def test_denoising_of_clipped_images_is_judged_by_their_own_errors():
+    runs = [clean(0.030 + 0.0001 * seed, 0.045, seed) for seed in range(3)]
+    assert judge("denoising", runs, 1).verdict == "does not hold"  # 0.07 against 0.045
+    assert "0.0699" in judge("denoising", runs, 1).ours
+    runs = [clean(0.060 + 0.0001 * seed, 0.045, seed) for seed in range(3)]
+    assert judge("denoising", runs, 1).verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    ("method", "i"), [("denoising dkAE + PCA", 3), ("denoising dkAE", 4)], ids=str
+)
 @pytest.mark.parametrize(("mse", "expected"), [(0.010, "holds"), (0.020, "does not hold")])
-def test_denoising_against_linear_pca(mse, expected):
-    runs = [clean(0.03, 0.04, 0), denoised("noisy", **{"denoising dkAE": mse})]
-    assert judge("denoising", runs, 2).verdict == expected
-    assert judge("denoising", runs, 1).verdict == "does not hold"
+def test_denoising_against_linear_pca(method, i, mse, expected):
+    noisy = denoised("noisy", **{"denoising dkAE": 0.0166, "denoising dkAE + PCA": 0.0166})
+    noisy.scores["5 and 6"][method]["mse"] = mse
+    runs = [clean(0.03, 0.04, 0), noisy]
+    assert judge("denoising", runs, i).verdict == expected
+    assert judge("denoising", runs, 7 - i).verdict == "does not hold"
+    assert judge("denoising", runs, 2).verdict == "does not hold"
+    assert judge("denoising", [noisy], i) is None
 
 
 @pytest.mark.parametrize(("codes", "expected"), [(0.95, "holds"), (0.91, "does not hold")])

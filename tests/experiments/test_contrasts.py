@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dkae.experiments.contrasts import CONTRASTS, Contrast, contrast_recipes
 from dkae.experiments.scales import ALIGNMENT_WEIGHTS
 from dkae.experiments.study import STUDY
+from dkae.report.contrasts import _sides
 from tests.experiments.helpers import invented
 from tests.report.invented import invent_runs
 
@@ -113,6 +114,70 @@ def test_no_pair_no_difference():
 def test_each_finds_its_number_in_the_runs_of_its_experiment(contrast):
     assert contrast.experiment in STUDY
     assert contrast_recipes(contrast, invent_runs()) is not None
+
+
+def scores_of(experiment, quality):
+    """Return scores of an experiment's runs by value of its axis: 0 is good, 1 is bad."""
+    losses = {"reconstruction_mse": 0.01 + quality, "alignment_loss": 0.1 + quality}
+    errors = {"mse": 0.01 + quality, "mse_clipped": 0.02 + quality}
+    # For λ from 0.1 to 0.9 the bad one grows twice as much.
+    middle = {w: {"validation": losses} for w in ALIGNMENT_WEIGHTS}
+    steep = losses | {"reconstruction_mse": (0.01 + quality) * (2 + quality)}
+    return {
+        "lambda": middle | {0.9: {"validation": steep}},
+        "code-size": {10: {"validation": losses}},
+        "tradeoff": {None: {"0.1": losses}},
+        "ideal-kernel": {None: {"P": 1.0, "C": 0.9 + quality}},
+        "kernel-pca": {
+            None: {
+                "m": [1, 32],
+                "crossing_out_of_sample": 20 - 10 * quality,
+                "dkae_out_of_sample": 0.1 + quality,
+            }
+        },
+        "denoising": {
+            "clean": {
+                "5 and 6": {"dkAE + PCA": errors, "dkAE without PCA": errors},
+                "all digits": {"dkAE + PCA": errors},
+            },
+            "noisy": {"5 and 6": {"denoising dkAE": errors, "denoising dkAE + PCA": errors}},
+        },
+        "code-space": {
+            None: {"dkAE": {"linear classifier": 1 - quality, "k-means": {"nmi": 1 - quality}}}
+        },
+    }[experiment]
+
+
+@pytest.mark.parametrize("contrast", CONTRASTS, ids=lambda contrast: contrast.text)
+@pytest.mark.parametrize(("paper", "default", "expected"), [(1, 0, "better"), (0, 1, "worse")])
+def test_each_knows_what_is_better(contrast, paper, default, expected):
+    runs = [
+        invented(contrast.experiment, scores, seed, point, recipe)
+        for recipe, quality in {"paper": paper, "default": default}.items()
+        for point, scores in scores_of(contrast.experiment, quality).items()
+        for seed in (0, 1)
+    ]
+    difference = contrast_recipes(contrast, runs)
+    assert difference.change == expected
+    assert difference.n_seeds == 2
+
+
+@pytest.mark.parametrize(
+    ("paper", "default", "expected"),
+    [
+        ([1.0], [1.25], "+0.2500"),
+        ([1.0], [0.5], "−0.5000"),
+        ([1.0, 1.0], [1.1, 1.2], "+0.1500 ± 0.6353"),  # t = 12.7
+    ],
+)
+def test_a_difference_has_its_sign(paper, default, expected):
+    difference = contrast_recipes(LOSS, runs_of(paper, default))
+    assert _sides(difference) == expected
+
+
+def test_differences_along_an_axis_are_counted():
+    difference = contrast_recipes(LOSS, runs_of([1, 1, 1], [0.5, 0.9, 2], points=[1, 2, 3]))
+    assert _sides(difference) == "lower at 2 of 3"
 
 
 def test_growth_is_that_of_the_range_the_paper_speaks_of():

@@ -53,8 +53,17 @@ def test_summary_has_each_claim_with_a_verdict_for_each_recipe(page, runs, name)
         rows = summary[summary.index(str(set_prose(claim.text))) :]
         for recipe in ("paper", "default"):
             judgement = claim.judge(select(runs, name, recipe))
-            rows = rows[rows.index(f"<td>{recipe}</td><td>{set_prose(judgement.ours)}</td>") :]
+            seeds = {1: "one seed", 2: "2 seeds"}[judgement.n_seeds]
+            cell = f'<td>{recipe} <span class="soft seeds">{seeds}</span></td>'
+            rows = rows[rows.index(f"{cell}<td>{set_prose(judgement.ours)}</td>") :]
             assert re.search(r'<span class="badge[^>]*>[^<]*', rows)[0].endswith(judgement.verdict)
+
+
+def test_verdicts_of_small_scales_come_with_a_warning(page, tmp_path):
+    assert page.index('id="caution"') < page.index('<table class="summary">')
+    assert SCALES["smoke"].caution in Page(page).text
+    study = page_of(invent_runs("laptop")[:1], tmp_path / "laptop")
+    assert 'id="caution"' not in study
 
 
 def test_each_number_stands_with_both_recipes_and_what_the_default_one_changes(page, runs):
@@ -67,7 +76,11 @@ def test_each_number_stands_with_both_recipes_and_what_the_default_one_changes(p
         for numbers in (found.paper, found.default):
             assert numbers[0].format(contrast.digits) in row
             assert numbers[-1].format(contrast.digits) in row
-        assert row.endswith(f"{found.change}</span></td></tr>")
+        assert f"{found.change}</span>" in row
+        assert ("provisional" in row) == (found.n_seeds == 1)
+        assert row.endswith(
+            f'seeds">{"one seed" if found.n_seeds == 1 else "2 seeds"}</span></td></tr>'
+        )
 
 
 def test_one_recipe_alone_is_not_compared(runs, tmp_path):
@@ -194,6 +207,15 @@ def test_one_run_alone_is_enough(runs, name, recipe, tmp_path):
     page = page_of(select(runs, name, recipe)[-1:], tmp_path / "part")
     assert "<figure" in section_of(page, name)
     assert "runs are missing" in section_of(page, name)
+
+
+def test_verdicts_are_provisional_while_runs_of_their_recipe_are_missing(page, runs, tmp_path):
+    assert "so far</span>" not in page
+    rest = [r for r in runs if (r.experiment, r.recipe, r.seed) != ("ideal-kernel", "paper", 1)]
+    partial = page_of(rest, tmp_path / "part")
+    summary = partial[partial.index('<h2 id="summary">') : partial.index("<section")]
+    assert len(re.findall(r"so far</span>", summary)) == len(STUDY["ideal-kernel"].claims)
+    assert re.search(r"paper <span[^>]*>one seed</span></td><td>[^<]*%", summary)
 
 
 def test_missing_runs_are_named(runs, tmp_path):

@@ -55,19 +55,23 @@ def crossing(losses: NDArray[Any], level: float) -> int | None:
     return int(below[0]) + 1 if len(below) else None
 
 
+def crossing_of(run: Run, part: str) -> int:
+    """Return the m from which kernel PCA is nearer; if it never is, one beyond its curve."""
+    return int(run.scores[f"crossing_{part}"] or run.scores["m"][-1] + 1)
+
+
 def _judge(runs: Sequence[Run]) -> Judgement | None:
     if not runs:
         return None
     inside, outside = (
-        # A curve that never crosses would do so later than its last m.
-        [r.scores[f"crossing_{part}"] or r.scores["m"][-1] + 1 for r in runs]
-        for part in ("in_sample", "out_of_sample")
+        [crossing_of(run, part) for run in runs] for part in ("in_sample", "out_of_sample")
     )
     n_never = sum(run.scores["crossing_out_of_sample"] is None for run in runs)
     crossings, loss = estimate(outside), estimate([r.scores["dkae_out_of_sample"] for r in runs])
     return Judgement(
         f"m < {crossings.format(1)}" + (f", at least ({n_never} never cross)" if n_never else ""),
         verdict(crossings.mean >= PAPER_CROSSING, crossings.is_above(PAPER_CROSSING)),
+        crossings.n,
         f"Test part ({crossings.seeds}; training rows: m < {estimate(inside).format(1)}); the mean "
         f"must be at least {PAPER_CROSSING}. L_c(C, P) = {loss.format()}.",
     )

@@ -86,6 +86,7 @@ def _judge(method: str) -> Any:
         return Judgement(
             f"{codes.format(3)} against {raw.mean:.3f} and {plain.mean:.3f}",
             own_verdict(best),
+            codes.n,
             f"Against raw input and the plain autoencoder, by the mean ({codes.seeds}). The paper "
             "names it as future work.",
         )

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dkae.experiments.approximation import crossing_of
 from dkae.experiments.declaration import Point
 from dkae.experiments.intervals import Estimate, estimate
 from dkae.experiments.results import Run, select
-from dkae.experiments.scales import ALIGNMENT_WEIGHTS
+from dkae.experiments.sweeps import MIDDLE
 
 __all__ = ["CONTRASTS", "Contrast", "Difference", "contrast_recipes"]
 
 #: What is paired: a seed and, in a sweep, a value of the axis.
 Key = tuple[int, Point | None]
-#: What a default recipe is for its users; the first two are "at least as good".
 Change = Literal["better", "no clear difference", "worse", "mixed"]
 
 
@@ -56,6 +56,11 @@ class Difference:
         if n_lower and n_higher:
             return "mixed"
         return lower if n_lower else higher if n_higher else "no clear difference"
+
+    @property
+    def n_seeds(self) -> int:
+        """Pairs of seeds behind each estimate; the fewest along an axis."""
+        return min(e.n for e in self.difference)
 
 
 def contrast_recipes(contrast: Contrast, runs: Iterable[Run]) -> Difference | None:
@@ -105,30 +110,25 @@ def _in_the_middle(loss: str) -> Callable[[Sequence[Run]], dict[Key, float]]:
 
     def numbers(runs: Sequence[Run]) -> dict[Key, float]:
         everywhere = _score("validation", loss)(runs)
-        return {key: value for key, value in everywhere.items() if 0.1 <= float(key[1] or 0) <= 0.9}
+        return {key: value for key, value in everywhere.items() if key[1] in MIDDLE}
 
     return numbers
 
 
 def _growth(runs: Sequence[Run]) -> dict[Key, float]:
     """Return the largest L_r over the smallest for λ from 0.1 to 0.9, of seeds that have all."""
-    n_values = sum(0.1 <= weight <= 0.9 for weight in ALIGNMENT_WEIGHTS)
     seeds: dict[int, list[float]] = {}
     for (seed, _), value in _in_the_middle("reconstruction_mse")(runs).items():
         seeds.setdefault(seed, []).append(value)
     return {
         (seed, None): max(values) / min(values)
         for seed, values in seeds.items()
-        if len(values) == n_values
+        if len(values) == len(MIDDLE)
     }
 
 
 def _crossing(runs: Sequence[Run]) -> dict[Key, float]:
-    """Return the m from which kernel PCA is nearer; beyond the curve where it never is."""
-    return {
-        (run.seed, run.point): run.scores["crossing_out_of_sample"] or run.scores["m"][-1] + 1
-        for run in runs
-    }
+    return {(run.seed, run.point): crossing_of(run, "out_of_sample") for run in runs}
 
 
 CONTRASTS = (
@@ -148,7 +148,20 @@ CONTRASTS = (
         digits=1,
     ),
     Contrast("denoising", "MSE of dkAE + PCA", _score("5 and 6", "dkAE + PCA", "mse")),
+    Contrast(
+        "denoising",
+        "MSE of dkAE + PCA, noisy images clipped",
+        _score("5 and 6", "dkAE + PCA", "mse_clipped"),
+    ),
+    Contrast(
+        "denoising", "MSE of dkAE + PCA, all digits", _score("all digits", "dkAE + PCA", "mse")
+    ),
     Contrast("denoising", "MSE of dkAE without PCA", _score("5 and 6", "dkAE without PCA", "mse")),
+    Contrast(
+        "denoising",
+        "MSE of dkAE + PCA that learned to denoise",
+        _score("5 and 6", "denoising dkAE + PCA", "mse"),
+    ),
     Contrast(
         "denoising",
         "MSE of dkAE that learned to denoise, without PCA",

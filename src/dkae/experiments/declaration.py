@@ -67,6 +67,7 @@ class Judgement:
     #: Our numbers, with an interval where there are several seeds.
     ours: str
     verdict: Verdict
+    n_seeds: int
     #: The rule by which it was decided, and what else a reader must know.
     note: str = ""
 

@@ -19,6 +19,7 @@ from dkae.experiments.declaration import (
     Judgement,
     Outcome,
     Sweep,
+    Verdict,
     own_verdict,
     verdict,
 )
@@ -151,48 +152,54 @@ def _errors(task: _Task, denoise: Denoiser) -> dict[str, float]:
 # --- claims --------------------------------------------------------------------------------------
 
 
-def _mse(runs: Sequence[Run], point: str, method: str) -> list[float]:
-    return [_error(run, method) for run in runs if run.point == point]
+def _errors_of(runs: Sequence[Run], point: str, method: str, metric: str) -> dict[int, float]:
+    """Return the error of each seed."""
+    chosen = [run for run in runs if run.point == point]
+    return {run.seed: float(run.scores["5 and 6"][method][metric]) for run in chosen}
 
 
-def _error(run: Run, method: str) -> float:
-    return float(run.scores["5 and 6"][method]["mse"])
-
-
-def _judge_kernel_pca(runs: Sequence[Run]) -> Judgement | None:
-    ours = _mse(runs, "clean", "dkAE + PCA")
-    if not ours:
-        return None
-    # Against the better of the two ways to choose α.
+def _kernel_pca_errors(runs: Sequence[Run], metric: str) -> dict[int, float]:
+    """Return those of the better of the two ways to choose α."""
     names = ("kernel PCA, PCK", "kernel PCA, PCK, α by grid")
-    rivals = [_mse(runs, "clean", name) for name in names]
-    theirs = min(rivals, key=lambda values: estimate(values).mean)
-    gap = estimate([a - b for a, b in zip(ours, theirs, strict=True)])
-    error = estimate(ours)
-    return Judgement(
-        f"{error.format()} against {estimate(theirs).format()}",
-        verdict(gap.high < 0, gap.is_below(0) and error.mean < PAPER["dkAE + PCA"]),
-        f"Difference {gap.format()}, paired ({gap.seeds}); the interval, or the one value, must "
-        "lie below 0.",
-    )
+    rivals = [_errors_of(runs, "clean", name, metric) for name in names]
+    return min(filter(None, rivals), key=_mean, default={})
 
 
-def _judge_linear_pca(point: str, method: str) -> Callable[[Sequence[Run]], Judgement | None]:
-    def judge(runs: Sequence[Run]) -> Judgement | None:
-        ours = {r.seed: _error(r, method) for r in runs if r.point == point}
-        linear = {r.seed: _error(r, "linear PCA") for r in runs if r.point == "clean"}
-        both = sorted(ours.keys() & linear.keys())
+def _mean(errors: Mapping[int, float]) -> float:
+    return estimate(list(errors.values())).mean
+
+
+def _linear_pca_errors(runs: Sequence[Run], metric: str) -> dict[int, float]:
+    return _errors_of(runs, "clean", "linear PCA", metric)
+
+
+def _judge_against(
+    rival: Callable[[Sequence[Run], str], dict[int, float]],
+    method: str = "dkAE + PCA",
+    *,
+    point: str = "clean",
+    metric: str = "mse",
+    judge: Callable[[bool], Verdict] = own_verdict,
+) -> Callable[[Sequence[Run]], Judgement | None]:
+    """Return what judges whether a method has a lower error than its rival."""
+
+    def decide(runs: Sequence[Run]) -> Judgement | None:
+        ours = _errors_of(runs, point, method, metric)
+        theirs = rival(runs, metric)
+        both = sorted(ours.keys() & theirs.keys())
         if not both:
             return None
-        gap = estimate([ours[seed] - linear[seed] for seed in both])
+        gap = estimate([ours[seed] - theirs[seed] for seed in both])
         return Judgement(
             f"{estimate([ours[seed] for seed in both]).format()} against "
-            f"{estimate([linear[seed] for seed in both]).format()}",
-            own_verdict(gap.high < 0),
-            f"Difference {gap.format()}, paired ({gap.seeds}).",
+            f"{estimate([theirs[seed] for seed in both]).format()}",
+            judge(gap.high < 0),
+            gap.n,
+            f"Difference {gap.format()}, paired ({gap.seeds}); the interval, or the one value, "
+            "must lie below 0.",
         )
 
-    return judge
+    return decide
 
 
 DENOISING = Experiment(
@@ -226,7 +233,7 @@ DENOISING = Experiment(
     paper_values=PAPER,
     assumptions=(
         "The noise is not clipped: clipping alone takes the noisy input below both values of the "
-        "paper. Clipped input is reported beside it.",
+        "paper. Clipped input is judged beside it.",
         "Networks and mixtures learn from all digits, components and pre-image from the clean "
         "training rows of the classes that are denoised.",
         f"The pre-image has α = {ALPHA}, as the paper found, or the best α on a part of the clean "
@@ -236,29 +243,46 @@ DENOISING = Experiment(
         f"With more than {N_EXACT_ROWS:,} rows (all digits) the pre-image is approximated by "
         f"{N_FEATURES:,} Nyström features.",
         f"Networks that learn to denoise see noise of a random size up to {TRAINING_NOISE} on "
-        "their input, and are trained for the first seed only.",
+        "their input, and are trained for the first seed only. That they are judged without a "
+        "projection too was added when their numbers were known.",
     ),
     differences=(
         "The paper does not say whether its networks and mixtures saw all digits or the two.",
         "The PCK is nearly piecewise constant, and noise moves an image into other clusters: the "
         "more its variances are regularised the better kernel PCA denoises.",
+        "With more training dkAE + PCA denoises worse, not better (benchmarks/flat_middle.py, one "
+        "seed). Where training is shorter than in the paper, a lower error than there is no "
+        "merit: no level is called better here.",
+        "Clipping shifts what was 0 to 0.1 in the mean. Networks that saw clean images only have "
+        "no answer to that; kernel PCA and linear PCA hardly mind.",
     ),
     claims=(
         Claim(
             "dkAE + PCA denoises better than kernel PCA with a learned pre-image (MSE)",
             "0.0358 against 0.0427",
-            _judge_kernel_pca,
+            _judge_against(_kernel_pca_errors, judge=verdict),
+        ),
+        Claim(
+            "The same where the noisy images are clipped to [0, 1], of which the paper does not "
+            "speak",
+            "",
+            _judge_against(_kernel_pca_errors, metric="mse_clipped"),
         ),
         Claim(
             "dkAE + PCA, trained on clean images as in the paper, denoises better than linear PCA",
             "",
-            _judge_linear_pca("clean", "dkAE + PCA"),
+            _judge_against(_linear_pca_errors),
+        ),
+        Claim(
+            "dkAE + PCA, trained with noise on its input, denoises better than linear PCA",
+            "",
+            _judge_against(_linear_pca_errors, "denoising dkAE + PCA", point="noisy"),
         ),
         Claim(
             "dkAE, trained with noise on its input and without a projection, denoises better than "
             "linear PCA",
             "",
-            _judge_linear_pca("noisy", "denoising dkAE"),
+            _judge_against(_linear_pca_errors, "denoising dkAE", point="noisy"),
         ),
     ),
     networks=_networks,

@@ -53,6 +53,7 @@ def _judge_autoencoder(runs: Sequence[Run]) -> Judgement | None:
     return Judgement(
         f"{percent.format(1)} %",
         verdict(gap.low > 0),
+        gap.n,
         f"L_c(K_AE, K_I) − L_c(P, K_I) = {gap.format()}, paired ({gap.seeds}); the interval, or "
         "the one value, must lie above 0.",
     )
@@ -68,6 +69,7 @@ def _judge_prior(runs: Sequence[Run]) -> Judgement | None:
     return Judgement(
         f"{percent.format(2)} %",
         verdict(gap.mean <= 0, better),
+        gap.n,
         f"L_c(C, K_I) − L_c(P, K_I) = {gap.format()}, paired ({gap.seeds}); the mean must not be "
         f"above 0, and {_place(gap)}. {_spread(priors)}",
     )

@@ -38,6 +38,8 @@ class Scale:
     n_curve: int
     #: At most so many seeds.
     n_seeds: int
+    #: What a reader of its verdicts must know.
+    caution: str = ""
 
     def estimator(self, recipe: str) -> DeepKernelizedAutoencoder:
         """Return a recipe's estimator at this scale, unfitted."""
@@ -56,7 +58,7 @@ class Scale:
     @property
     def config(self) -> dict[str, Any]:
         """Everything that a result depends on, as JSON can hold it."""
-        ignored = ("summary", "n_seeds")
+        ignored = ("summary", "n_seeds", "caution")
         config = {name: value for name, value in asdict(self).items() if name not in ignored}
         plain: dict[str, Any] = json.loads(json.dumps(config))
         return plain
@@ -92,6 +94,7 @@ SCALES = {
             },
             n_curve=32,
             n_seeds=2,
+            caution="At this scale the verdicts show that the page works, and nothing of the paper",
         ),
         Scale(
             name="demo",
@@ -109,6 +112,8 @@ SCALES = {
             },
             n_curve=64,
             n_seeds=2,
+            caution="At this scale the verdicts are of small networks with little training and two "
+            "seeds: they show how the study works, and do not decide for or against the paper",
         ),
         Scale(
             name="laptop",

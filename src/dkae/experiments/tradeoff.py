@@ -76,6 +76,7 @@ def _judge(runs: Sequence[Run]) -> Judgement | None:
         f"MSE {small:.4f} at λ = 0.1 and {large:.4f} at 0.75; L_c {aligned:.3f} at λ = 0.1 and "
         f"{plain:.3f} at 0",
         verdict(small < large and aligned < plain),
+        len(runs),
         "Both inequalities must hold on the test part.",
     )
 
@@ -87,6 +88,7 @@ def _judge_mse(runs: Sequence[Run]) -> Judgement | None:
     return Judgement(
         f"{mse:.4f}",
         own_verdict(mse < MSE_AIM),
+        len(runs),
         "An aim of ours; the paper prints no such number.",
     )
 

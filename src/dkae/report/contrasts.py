@@ -22,6 +22,7 @@ class ContrastRow:
     default: str
     difference: str
     change: str
+    n_seeds: int
 
 
 def contrast_rows(runs: Iterable[Run]) -> list[ContrastRow]:
@@ -40,6 +41,7 @@ def _format(difference: Difference) -> ContrastRow:
         _from_to(difference.default, contrast.digits),
         _sides(difference),
         difference.change,
+        difference.n_seeds,
     )
 
 

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from dkae.experiments.intervals import Estimate, estimate
 from dkae.experiments.results import Run, select
 from dkae.report.numbers import collect, estimate_of, format_point, groups_of
 from dkae.report.style import (
@@ -133,23 +134,31 @@ def _draw_kernel_pca_curves(ax: Axes, runs: Sequence[Run], part: str) -> None:
     by_seed: dict[int, Run] = {}
     for run in runs:
         first = by_seed.setdefault(run.seed, run)
-        if not np.allclose(_mean_curve([first], part), _mean_curve([run], part), rtol=1e-3):
+        if first.scores["m"] != run.scores["m"]:
+            break
+        if not np.allclose(first.scores[part], run.scores[part], rtol=1e-3):
             break
     else:
-        curve = _mean_curve(list(by_seed.values()), part)
-        ax.plot(*curve, color=INK, lw=1.3, label="kernel PCA")
+        _draw_with_band(ax, list(by_seed.values()), part, "kernel PCA", color=INK)
         return
     for recipe in RECIPES:
         if chosen := select(runs, recipe=recipe):
-            curve, color = _mean_curve(chosen, part), SERIES[recipe].color
-            ax.plot(*curve, color=color, ls="-.", lw=1.3, label=f"kernel PCA, {recipe} recipe")
+            look = {"color": SERIES[recipe].color, "ls": "-."}
+            _draw_with_band(ax, chosen, part, f"kernel PCA, {recipe} recipe", **look)
 
 
-def _mean_curve(runs: Sequence[Run], part: str) -> tuple[list[int], list[float]]:
-    """Return the components that all seeds have, and the mean over the seeds at each."""
+def _draw_with_band(ax: Axes, runs: Sequence[Run], part: str, label: str, **look: Any) -> None:
+    m, losses = _curve(runs, part)
+    ax.plot(m, [loss.mean for loss in losses], lw=1.3, label=label, **look)
+    low, high = [loss.low for loss in losses], [loss.high for loss in losses]
+    ax.fill_between(m, low, high, color=look["color"], alpha=0.2, lw=0)
+
+
+def _curve(runs: Sequence[Run], part: str) -> tuple[list[int], list[Estimate]]:
+    """Return the components that all seeds have, and the loss at each."""
     by_m = [dict(zip(run.scores["m"], run.scores[part], strict=True)) for run in runs]
     shared = sorted(set.intersection(*(set(curve) for curve in by_m)))
-    return shared, [float(np.mean([curve[m] for curve in by_m])) for m in shared]
+    return shared, [estimate([curve[m] for curve in by_m]) for m in shared]
 
 
 def _draw_autoencoder(ax: Axes, runs: Sequence[Run], recipe: str, part: str) -> None:
@@ -160,7 +169,7 @@ def _draw_autoencoder(ax: Axes, runs: Sequence[Run], recipe: str, part: str) -> 
     ax.axhline(found.mean, color=look.color, ls=look.dash, label=f"dkAE, {recipe} recipe")
     if found.half_width:
         band = (found.mean - found.half_width, found.mean + found.half_width)
-        ax.axhspan(*band, color=look.color, alpha=0.15, lw=0)
+        ax.axhspan(*band, color=look.color, alpha=0.2, lw=0)
     crossings = collect(runs, f"crossing_{part}")
     if crossings:
         # Words of the two recipes stand on either side, if there is room.

@@ -131,7 +131,8 @@ def _kernel_pca(experiment: Experiment, runs: Sequence[Run], scale: str) -> list
     figure = draw_kernel_pca(runs, experiment.paper_values.get("crossing"), scale=scale)
     caption = (
         "Distance to the prior; lower is nearer. From the marked m on, kernel PCA is nearer than "
-        "dkAE (mean over the seeds). Bands: 95 % interval over the seeds, where there are several."
+        "dkAE (mean over the seeds). Bands: 95 % interval over the seeds, where there are several; "
+        "it may be narrower than a line."
     )
     alt = "L_c of kernel PCA falls with the number of components and crosses the lines of dkAE"
     return [Drawing(f"{experiment.name}-curves", figure, caption, alt)]
@@ -156,7 +157,8 @@ def _denoising(experiment: Experiment, runs: Sequence[Run], scale: str) -> list[
             rows = {name: unpack(packed) for name, packed in run.pictures.items()}
             caption = (
                 f"Test digits 5 and 6, the same with noise, and what each method makes of them: "
-                f"{recipe} recipe, seed {run.seed}, networks trained on {point} digits."
+                f"{recipe} recipe, seed {run.seed}, networks trained on {point} digits. The noise "
+                "is not clipped; what lies beyond black and white cannot be seen."
             )
             figure = draw_digit_rows(rows, _DIGIT, scale=scale)
             name = f"{experiment.name}-{recipe}-{point}"

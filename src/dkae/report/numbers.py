@@ -62,11 +62,7 @@ def format_column(cells: Sequence[Cell]) -> list[str]:
     found = [cell.mean for cell in cells if isinstance(cell, Estimate)]
     decimals = max((_n_decimals(value) for value in found), default=0)
     return [
-        cell.format(decimals).replace("-", MINUS)
-        if isinstance(cell, Estimate)
-        else MISSING
-        if cell is None
-        else cell
+        cell.format(decimals) if isinstance(cell, Estimate) else MISSING if cell is None else cell
         for cell in cells
     ]
 

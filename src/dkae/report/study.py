@@ -50,6 +50,10 @@ class Section:
     decisions: list[Decision]
     command: str
 
+    def is_partial(self, recipe: str) -> bool:
+        """Say whether runs of the recipe are missing: verdicts may change with them."""
+        return any(job.recipe == recipe for job in self.missing)
+
     @property
     def missing_text(self) -> list[str]:
         """The missing runs, with the values of the axis of each recipe and seed in one line."""

@@ -123,7 +123,7 @@ def _improvement(runs: Sequence[Run], row: str, column: str) -> str:
         return MISSING
     pairs = [run.scores for run in runs if row in run.scores and column in run.scores]
     percents = [100 * (scores[column] - scores[row]) / scores[row] for scores in pairs]
-    return estimate(percents).format(2).replace("-", MINUS) if percents else MISSING
+    return estimate(percents).format(2) if percents else MISSING
 
 
 def _percent(value: float | None) -> str:
@@ -198,7 +198,9 @@ def _methods(runs: Sequence[Run], part: str, suffix: str) -> Table:
     spans = (("", 1), *((f"{recipe} recipe", 2) for recipe in RECIPES))
     what = "; noisy input clipped to [0, 1] first" if suffix else ""
     header = ["method", *(text for _ in RECIPES for text in ("MSE", "PSNR, dB"))]
-    return Table(f"Denoising, {part}{what}", header, rows, spans, folded=bool(suffix))
+    # Table 2 is of two digits; whether its noise was clipped the paper does not say.
+    folded = part != "5 and 6" and bool(suffix)
+    return Table(f"Denoising, {part}{what}", header, rows, spans, folded)
 
 
 def _method_cells(runs: Sequence[Run], part: str, name: str, suffix: str) -> list[Cell]:

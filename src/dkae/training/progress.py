@@ -90,7 +90,7 @@ class RichProgress:
         )
 
 
-def make_progress(verbose: int | bool | Progress) -> Progress:
+def make_progress(verbose: object) -> Progress:
     """Return a silent reporter for ``verbose=0``, a bar for other numbers, or the one given."""
     if isinstance(verbose, np.generic):
         verbose = verbose.item()

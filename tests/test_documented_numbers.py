@@ -1,0 +1,113 @@
+"""README, docs and their figures say what stands in the results that are committed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dkae.experiments.contrasts import CONTRASTS, contrast_recipes
+from dkae.experiments.intervals import estimate
+from dkae.experiments.results import read_runs, select
+from dkae.report.study import write_figures
+
+ROOT = Path(__file__).parents[1]
+RESULTS, FIGURES = ROOT / "results" / "laptop", ROOT / "docs" / "images" / "study"
+
+pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="only in the repository")
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return read_runs(RESULTS)
+
+
+@pytest.fixture(scope="module")
+def study():
+    return (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
+
+
+def row_of(text: str, start: str) -> list[str]:
+    """Return the cells of the row of a table that starts with these words."""
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| {start}")]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+@pytest.mark.parametrize("recipe", ["paper", "default"])
+@pytest.mark.parametrize(
+    ("start", "in_readme", "experiment", "path", "digits"),
+    [
+        ("Table 1: L_c(P, K_I)", "L_c to the ideal kernel: prior", "ideal-kernel", ["P"], 3),
+        ("Table 1: L_c(K_AE, K_I)", "… of a plain auto", "ideal-kernel", ["K_AE"], 3),
+        ("Table 1: L_c(C, K_I), dkAE", "… of dkAE", "ideal-kernel", ["C"], 3),
+        (
+            "Fig. 5: dkAE is nearer",
+            "dkAE is nearer to the prior",
+            "kernel-pca",
+            ["crossing_out_of_sample"],
+            1,
+        ),
+        (
+            "Table 2: denoising, dkAE + PCA",
+            "denoising with 32 components: dkAE",
+            "denoising",
+            ["5 and 6", "dkAE + PCA", "mse"],
+            4,
+        ),
+        (
+            "Table 2: denoising, kernel PCA",
+            "denoising with 32 components: kernel",
+            "denoising",
+            ["5 and 6", "kernel PCA, PCK", "mse"],
+            4,
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_rows_with_an_interval(runs, study, start, in_readme, experiment, path, digits, recipe):
+    chosen = [r for r in select(runs, experiment, recipe) if r.point in (None, "clean")]
+    values = []
+    for run in chosen:
+        value = run.scores
+        for name in path:
+            value = value[name]
+        values.append(value)
+    expected = estimate(values).format(digits)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for cells in (row_of(study, start), row_of(readme, in_readme)):
+        cell = cells[["paper", "default"].index(recipe) + 2]
+        assert cell == expected or (recipe == "default" and cell.startswith("the same"))
+
+
+@pytest.mark.parametrize("recipe", ["paper", "default"])
+@pytest.mark.parametrize(
+    ("start", "experiment", "loss", "ends"),
+    [
+        ("Fig. 3a: L_r rises", "lambda", "reconstruction_mse", (0, 1)),
+        ("Fig. 3a: L_c falls", "lambda", "alignment_loss", (0, 1)),
+        ("Fig. 3b: L_r falls", "code-size", "reconstruction_mse", (10, 2000)),
+        ("Fig. 3b: so does L_c", "code-size", "alignment_loss", (10, 2000)),
+    ],
+)
+def test_ends_of_the_sweeps(runs, study, start, experiment, loss, ends, recipe):
+    losses = {r.point: r.scores["validation"][loss] for r in select(runs, experiment, recipe)}
+    cell = row_of(study, start)[["paper", "default"].index(recipe) + 2]
+    numbers = cell.split(" (")[0].split(" → ")
+    for number, point in zip(numbers, ends, strict=True):
+        assert float(number) == round(losses[point], len(number.split(".")[1]))
+
+
+@pytest.mark.parametrize("recipe", ["paper", "default"])
+def test_growth_of_the_reconstruction_error(runs, study, recipe):
+    growth = next(c for c in CONTRASTS if c.text.startswith("Largest L_r"))
+    found = getattr(contrast_recipes(growth, runs), recipe)[0].mean
+    cell = row_of(study, "Fig. 3a: both nearly constant")[["paper", "default"].index(recipe) + 2]
+    assert f"L_r grows {found:.1f} times" in cell
+
+
+def test_figures_are_drawn_from_them(tmp_path):
+    drawn = {path.name: path.read_bytes() for path in write_figures(RESULTS, tmp_path)}
+    kept = {path.name: path.read_bytes() for path in FIGURES.iterdir()}
+    assert kept.keys() <= drawn.keys()
+    for name, content in kept.items():
+        assert content == drawn[name], f"{name}: dkae report results/laptop --figures {FIGURES}"
