@@ -195,7 +195,7 @@ def test_the_distance_to_the_prior_is_that_of_the_prior_in_all_phases(workshop):
     model = workshop.train(NETWORK)
     history = workshop.describe(NETWORK, model)["history"]
     lower = workshop._layers_estimator(Layers("paper", 0))
-    alone = ProbabilisticClusterKernel(**workshop.kernel_config(0)["params"])
+    alone = ProbabilisticClusterKernel(**workshop.kernel_config(0, REG_COVAR)["params"])
     lower.set_params(kernel=alone).fit(workshop.parts["train"].X)
     recorded = [r["alignment_loss"] for r in lower.history_ if r["phase"] == "layer 3"]
     assert history["layer 3"]["alignment_loss"] == pytest.approx(recorded, rel=1e-4)
@@ -212,7 +212,7 @@ def test_describing_a_network_trains_nothing(workshop, monkeypatch):
 
 def test_kernel_pca_takes_the_shared_kernel_as_features(workshop):
     X = workshop.parts["train"].X
-    params = workshop.kernel_config(0)["params"]
+    params = workshop.kernel_config(0, REG_COVAR)["params"]
     alone = KernelPCA(5, kernel=ProbabilisticClusterKernel(**params), center=False, random_state=0)
     shared = KernelPCA(5, kernel=workshop.kernel(0), center=False, random_state=0)
     assert np.allclose(np.abs(shared.fit_transform(X)), np.abs(alone.fit_transform(X)), atol=1e-5)

@@ -147,7 +147,7 @@ def _config(workshop: Workshop, job: Job) -> dict[str, Any]:
         "seed": job.seed,
         "point": job.point,
         "scale": workshop.scale.config,
-        "kernel": workshop.kernel_config(job.seed),
+        "kernel": workshop.kernel_config(job.seed, workshop.reg_covar),
         "networks": {name: digest(workshop.config(n)) for name, n in networks.items()},
         "constants": dict(STUDY[job.experiment].constants),
     }

@@ -79,11 +79,14 @@ class Workshop:
         How large everything is.
     cache : Path
         Folder for what can be used again.
+    reg_covar : float
+        Regulariser of the variances of the kernel's mixtures.
     """
 
-    def __init__(self, scale: Scale, cache: Path) -> None:
+    def __init__(self, scale: Scale, cache: Path, reg_covar: float = REG_COVAR) -> None:
         self.scale = scale
         self.cache = cache
+        self.reg_covar = reg_covar
         self._kernels: dict[tuple[int, float], SharedKernel] = {}
         self._kernels_lock = threading.Lock()
         self._layers_locks: dict[Layers, threading.Lock] = {}
@@ -99,9 +102,9 @@ class Workshop:
         rows = {name: mnist[name][:size] for name, size in sizes.items()}
         return {name: Part(mnist.data[ids], mnist.target[ids]) for name, ids in rows.items()}
 
-    def kernel(self, seed: int, reg_covar: float = REG_COVAR) -> SharedKernel:
+    def kernel(self, seed: int, reg_covar: float | None = None) -> SharedKernel:
         """Return the Probabilistic Cluster Kernel of a seed, fitted to the training rows."""
-        key = (seed, reg_covar)
+        key = (seed, self.reg_covar if reg_covar is None else reg_covar)
         with self._kernels_lock:
             if key not in self._kernels:
                 # One fitted kernel takes 175 MB. Seeds come in turn, those of the networks in
@@ -112,7 +115,7 @@ class Workshop:
                 self._kernels[key] = SharedKernel(self.kernel_config(*key), rows, self.cache)
             return self._kernels[key]
 
-    def kernel_config(self, seed: int, reg_covar: float = REG_COVAR) -> dict[str, Any]:
+    def kernel_config(self, seed: int, reg_covar: float) -> dict[str, Any]:
         """Return what the kernel of a seed depends on."""
         kernel = ProbabilisticClusterKernel(
             **self.scale.kernel, reg_covar=reg_covar, random_state=seed
@@ -127,7 +130,7 @@ class Workshop:
         return {
             "network": asdict(network),
             "params": _params(self._estimator(network)),
-            "kernel": self.kernel_config(network.seed),
+            "kernel": self.kernel_config(network.seed, self.reg_covar),
         }
 
     def is_trained(self, network: Network) -> bool:
