@@ -85,7 +85,7 @@ def _signed(value: float) -> str:
 
 def _from_to(curve: Mapping[float, float]) -> str:
     values = list(curve.values())
-    return f"{values[0]:.4g} → {values[-1]:.4g}"
+    return f"{values[0]:.3g} → {values[-1]:.3g}"
 
 
 def _judge_tradeoff(runs: Sequence[Run]) -> Judgement | None:
