@@ -106,7 +106,8 @@ class DeepKernelizedAutoencoder(
         the clean row.
     early_stopping : bool, default=False
         Stop when the validation loss has not fallen by `tol` for `n_iter_no_change` epochs, and
-        keep the weights of the best epoch.
+        keep the weights of the best epoch, or those that the decoder had before it was trained
+        alone.
     validation_fraction : float, optional
         Share of the rows that is held out and evaluated after each epoch. None is 0.1 with early
         stopping and nothing without.

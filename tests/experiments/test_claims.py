@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dkae.experiments.scales import ALIGNMENT_WEIGHTS, SCALES
@@ -29,6 +31,15 @@ def test_lambda():
     opposite = {w: (c, r) for w, (r, c) in TRADEOFF.items()}
     assert judge("lambda", curve("lambda", opposite)).verdict == "not reproduced"
     assert judge("lambda", curve("lambda", TRADEOFF)[:-1]) is None
+
+
+@pytest.mark.parametrize("i", [0, 1])
+def test_seeds_of_a_sweep_are_those_of_all_its_values(i):
+    runs = curve("lambda", TRADEOFF)
+    assert judge("lambda", runs, i).n_seeds == 1
+    again = [replace(run, seed=1) for run in runs]
+    assert judge("lambda", [*runs, again[3]], i).n_seeds == 1
+    assert judge("lambda", [*runs, *again], i).n_seeds == 2
 
 
 @pytest.mark.parametrize(("height", "expected"), [(0.001, "reproduced"), (0.1, "not reproduced")])

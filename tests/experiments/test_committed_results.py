@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from dkae.experiments.declaration import Job
 from dkae.experiments.results import Run, read_run
 from dkae.experiments.runner import make_plan
 from dkae.experiments.scales import SCALES
@@ -50,7 +49,7 @@ def test_it_says_which_commit_made_it(run):
 
 
 def test_the_file_has_the_name_of_its_job(path, run):
-    assert path.stem == Job(run.experiment, run.recipe, run.seed, run.point).name
+    assert path.stem == run.job.name
 
 
 def test_they_are_results_of_the_present_configuration():

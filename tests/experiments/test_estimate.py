@@ -55,12 +55,14 @@ def test_operations_of_a_network_by_hand():
 
 
 def test_a_plan_costs_its_networks_and_its_measurements(tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
     monkeypatch.setattr(estimate, "seconds_per_operation", lambda scale, n_jobs: 1e-6)
     plan = make_plan(["lambda"], SMOKE, ["default"], None, tmp_path)
     training = sum(plan.operations(network) for network in plan.networks) * 1e-6
     measuring = 9 * estimate.MEASURING_SECONDS["lambda"] * 600 / 14_000
     assert estimate.estimate_seconds(plan) == pytest.approx(training + measuring)
-    assert estimate.estimate_seconds(plan, 2) == pytest.approx(training / 2 + measuring)
+    for n_jobs in (2, 8):  # more than two cores can
+        assert estimate.estimate_seconds(plan, n_jobs) == pytest.approx(training / 2 + measuring)
     one = replace(plan, networks=plan.networks[:1])  # one is left, and the other core idle
     alone = plan.operations(plan.networks[0]) * 1e-6
     assert estimate.estimate_seconds(one, 2) == pytest.approx(alone + measuring)
@@ -82,7 +84,11 @@ def test_networks_at_once_are_part_of_the_plan(tmp_path):
     plan = make_plan(["code-size"], SMOKE, ["default"], None, tmp_path)
     assert estimate.describe(plan, 2).count("2 networks at once") == 1
     assert "at once" not in estimate.describe(plan)
-    assert "at once" not in estimate.describe(replace(plan, networks=plan.networks[:1]), 2)
+    assert "--jobs" not in estimate.describe(plan, 2)
+    assert "3 networks at once; --jobs 1 would give each all cores" in estimate.describe(plan, 16)
+    one = estimate.describe(replace(plan, networks=plan.networks[:1]), 2)
+    assert "at once" not in one
+    assert "--jobs 1 would give each all cores" in one
 
 
 def test_time_of_several_networks_at_once(monkeypatch):
@@ -92,7 +98,7 @@ def test_time_of_several_networks_at_once(monkeypatch):
     assert cost.seconds_per_operation(SMOKE, 1) == pytest.approx(2e-9)
     # Two networks at once, each as fast as that one.
     assert cost.seconds_per_operation(SMOKE, 2) == pytest.approx(2e-9)
-    assert cost.seconds_per_operation(SMOKE, 8) == pytest.approx(8e-9)  # on two cores
+    assert cost.seconds_per_operation(SMOKE, 8) == pytest.approx(2e-9)  # no more on two cores
 
 
 def test_there_is_a_time_for_every_experiment():

@@ -77,7 +77,7 @@ def invent_run(job: Job, scale: str = "smoke") -> Run:
 def write_runs(runs, folder):
     folder.mkdir(parents=True, exist_ok=True)
     for run in runs:
-        name = Job(run.experiment, run.recipe, run.seed, run.point).name
+        name = run.job.name
         write_run(run, folder / f"{name}.json")
     return folder
 

@@ -77,7 +77,6 @@ def test_each_number_stands_with_both_recipes_and_what_the_default_one_changes(p
             assert numbers[0].format(contrast.digits) in row
             assert numbers[-1].format(contrast.digits) in row
         assert f"{found.change}</span>" in row
-        assert ("provisional" in row) == (found.n_seeds == 1)
         assert row.endswith(
             f'seeds">{"one seed" if found.n_seeds == 1 else "2 seeds"}</span></td></tr>'
         )
@@ -306,8 +305,20 @@ def test_results_of_another_version_of_a_recipe_are_refused(runs, tmp_path):
     write_study_page(write_runs(same, tmp_path / "same"))
 
 
-def test_a_result_that_lacks_a_number_is_named(runs, tmp_path):
+@pytest.mark.parametrize(
+    ("config", "what"),
+    [({"version": 2}, "study"), ({"constants": {"noise": 0.5}}, "experiment 'lambda'")],
+    ids=["version", "constants"],
+)
+def test_results_of_another_version_of_the_study_are_refused(runs, tmp_path, config, what):
+    other = dataclasses.replace(runs[0], config=runs[0].config | config)
+    folder = write_runs([other, *runs[1:]], tmp_path / "smoke")
+    with pytest.raises(ValueError, match=f"several versions of the {what}"):
+        write_study_page(folder)
+
+
+def test_a_number_that_a_result_lacks_is_named(runs, tmp_path):
     first = next(run for run in runs if run.experiment == "ideal-kernel")
     folder = write_runs([dataclasses.replace(first, scores={"P": 1.0})], tmp_path / "smoke")
-    with pytest.raises(ResultFileError, match=r"a result of ideal-kernel in .* is damaged"):
+    with pytest.raises(ResultFileError, match=r"a result of ideal-kernel in .* has no 'K_AE'"):
         write_study_page(folder)

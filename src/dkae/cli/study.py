@@ -83,7 +83,8 @@ def demo(out: Path, steps: int, seed: int, quiet: bool) -> None:
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    help="Networks that are trained at once; by default one for each core, or one on a GPU.",
+    help="Networks that are trained at once; by default one for each core, or one on a GPU. The "
+    "last digits of results depend on it.",
 )
 @click.option("--dry-run", is_flag=True, help="Show the plan and an estimate, and stop.")
 @click.option("--list", "only_list", is_flag=True, help="List the experiments, and stop.")

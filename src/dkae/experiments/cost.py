@@ -79,13 +79,10 @@ def operations_of(phases: Phases) -> float:
 
 
 def seconds_per_operation(scale: Scale, n_jobs: int) -> float:
-    """Time a few steps of the scale's networks, `n_jobs` at once; the seconds of one of them.
-
-    More than there are cores to train them wait for each other.
-    """
+    """Time a few steps of the scale's networks, `n_jobs` at once; the seconds of one of them."""
     n = min(n_jobs, torch.get_num_threads())
     each = in_threads(lambda _: _seconds_of_one(scale), range(n), torch.device("cpu"))
-    return sum(each) / n * (n_jobs / n)
+    return sum(each) / n
 
 
 def _seconds_of_one(scale: Scale) -> float:

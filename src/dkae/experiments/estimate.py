@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import torch
+
 from dkae.experiments.cost import seconds_per_operation
 from dkae.experiments.runner import Plan
 from dkae.experiments.study import STUDY
@@ -30,7 +32,7 @@ def estimate_seconds(plan: Plan, n_jobs: int = 1) -> float:
     share = plan.scale.n_train / FULL_SIZE
     if not plan.networks:
         return measuring * share
-    at_once = min(n_jobs, len(plan.networks))
+    at_once = min(n_jobs, len(plan.networks), torch.get_num_threads())
     training = operations * seconds_per_operation(plan.scale, n_jobs) / at_once
     return training + measuring * share
 
@@ -48,11 +50,18 @@ def describe(plan: Plan, n_jobs: int = 1) -> str:
         lines.append(
             f"{len(plan.todo)} runs with {len(plan.networks)} networks to train, about "
             f"{_duration(estimate_seconds(plan, n_jobs))} on this machine"
-            + (f", {n_jobs} networks at once" if min(n_jobs, len(plan.networks)) > 1 else "")
+            + _at_once(n_jobs, len(plan.networks))
         )
     else:
         lines.append("Everything is done already.")
     return "\n".join([*lines, f"Results in {plan.folder}"])
+
+
+def _at_once(n_jobs: int, n_networks: int) -> str:
+    text = f", {min(n_jobs, n_networks)} networks at once" if min(n_jobs, n_networks) > 1 else ""
+    if 0 < n_networks < n_jobs:
+        text += "; --jobs 1 would give each all cores, and other last digits"
+    return text
 
 
 def _duration(seconds: float) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dkae.atomic import replacing
-from dkae.experiments.declaration import Point
+from dkae.experiments.declaration import Job, Point
 
 __all__ = ["FORMAT", "ResultFileError", "Run", "read_run", "read_runs", "select", "write_run"]
 
@@ -42,6 +42,11 @@ class Run:
     counts: dict[str, Any]
     #: Versions, commit, machine, time of the start, seconds, peak memory.
     provenance: dict[str, Any]
+
+    @property
+    def job(self) -> Job:
+        """What was run."""
+        return Job(self.experiment, self.recipe, self.seed, self.point)
 
 
 def write_run(run: Run, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -62,7 +63,8 @@ def _curve(runs: Sequence[Run], loss: str) -> dict[float, float] | None:
 
 
 def _n_seeds(runs: Sequence[Run]) -> int:
-    return len({run.seed for run in runs})
+    """Return the seeds behind each value of the axis, the fewest of all."""
+    return min(Counter(run.point for run in runs).values())
 
 
 def _code_sizes(runs: Sequence[Run]) -> Sequence[float]:
@@ -85,7 +87,7 @@ def _signed(value: float) -> str:
 
 def _from_to(curve: Mapping[float, float]) -> str:
     values = list(curve.values())
-    return f"{values[0]:.3g} → {values[-1]:.3g}"
+    return f"{values[0]:#.3g} → {values[-1]:#.3g}"
 
 
 def _judge_tradeoff(runs: Sequence[Run]) -> Judgement | None:

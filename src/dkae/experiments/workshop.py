@@ -160,7 +160,12 @@ class Workshop:
         history = list(model.history_)
         layers = Layers(network.recipe, network.seed)
         if model.pretrain_max_iter and self.has_layers(layers):
-            history = [*load(self._path(layers)).history_, *history]
+            lower = load(self._path(layers)).history_
+            # Their L_c is not to the prior of the study.
+            history = [
+                *({k: v for k, v in r.items() if "alignment" not in k} for r in lower),
+                *history,
+            ]
         return {
             "config": config["network"] | {"params": config["params"]},
             "hash": digest(config),
@@ -175,10 +180,7 @@ class Workshop:
         if not path.exists():
             with self._layers_locks.setdefault(layers, threading.Lock()):  # many need the same
                 if not path.exists():
-                    model = self._layers_estimator(layers)
-                    # Because λ = 0 it changes nothing; how far the codes are from it is recorded.
-                    model.set_params(kernel=self.kernel(layers.seed))
-                    return self._fit(model, path, progress)
+                    return self._fit(self._layers_estimator(layers), path, progress)
         return load(path)
 
     def _fit(
@@ -213,10 +215,10 @@ class Workshop:
         return estimator
 
     def _layers_estimator(self, layers: Layers) -> DeepKernelizedAutoencoder:
-        """Return the estimator of the layers below the code, as yet without its kernel."""
         *hidden, width = self.scale.hidden_layer_sizes
         estimator = self.scale.estimator(layers.recipe)
         estimator.set_params(
+            kernel="linear",  # any: λ = 0
             alignment_weight=0,
             n_components=width,
             hidden_layer_sizes=tuple(hidden),

@@ -168,8 +168,7 @@ def _draw_autoencoder(ax: Axes, runs: Sequence[Run], recipe: str, part: str) -> 
     look = SERIES[recipe]
     ax.axhline(found.mean, color=look.color, ls=look.dash, label=f"dkAE, {recipe} recipe")
     if found.half_width:
-        band = (found.mean - found.half_width, found.mean + found.half_width)
-        ax.axhspan(*band, color=look.color, alpha=0.2, lw=0)
+        ax.axhspan(found.low, found.high, color=look.color, alpha=0.2, lw=0)
     crossings = collect(runs, f"crossing_{part}")
     if crossings:
         # Words of the two recipes stand on either side, if there is room.

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dkae.experiments.declaration import Job
 from dkae.experiments.results import ResultFileError, Run, read_runs
 from dkae.experiments.scales import SCALES, Scale
 from dkae.experiments.study import STUDY
@@ -46,7 +45,7 @@ def read_study(folder: Path) -> tuple[list[Run], Scale]:
 
 def _refuse_copies(runs: Sequence[Run], folder: Path) -> None:
     """Refuse two results of one job: they would count as two seeds."""
-    jobs = Counter(Job(run.experiment, run.recipe, run.seed, run.point) for run in runs)
+    jobs = Counter(run.job for run in runs)
     copies = [job.name for job, n in jobs.items() if n > 1]
     if copies:
         raise ValueError(
@@ -56,14 +55,14 @@ def _refuse_copies(runs: Sequence[Run], folder: Path) -> None:
 
 
 def _refuse_versions(runs: Sequence[Run], folder: Path) -> None:
-    """Refuse results of a scale, a kernel or a recipe as it is, beside others as it was before."""
+    """Refuse results of a scale, a recipe and so on as it is beside others as it was before."""
     for what, configs in _versions(runs).items():
         if len(configs) > 1:
-            older = min(configs.values(), key=len)
+            fewer = min(configs.values(), key=len)
             raise ValueError(
                 f"the results in {folder} are of several versions of the {what}, whose numbers do "
                 f"not belong on one page: move those of one version away; the fewer are "
-                f"{', '.join(sorted(older))}"
+                f"{', '.join(sorted(fewer))}"
             )
 
 
@@ -72,10 +71,11 @@ def _versions(runs: Sequence[Run]) -> dict[str, dict[str, set[str]]]:
     found: dict[str, dict[str, set[str]]] = {}
 
     def note(what: str, config: Any, run: Run) -> None:
-        name = Job(run.experiment, run.recipe, run.seed, run.point).name
-        found.setdefault(what, {}).setdefault(digest(config), set()).add(name)
+        found.setdefault(what, {}).setdefault(digest(config), set()).add(run.job.name)
 
     for run in runs:
+        note("study", {"version": run.config.get("version")}, run)
+        note(f"experiment {run.experiment!r}", run.config.get("constants", {}), run)
         note(f"scale {run.scale!r}", run.config.get("scale", {}), run)
         kernel = run.config.get("kernel", {}).get("params", {})
         note("kernel", {k: v for k, v in kernel.items() if k != "random_state"}, run)
@@ -88,11 +88,11 @@ def _versions(runs: Sequence[Run]) -> dict[str, dict[str, set[str]]]:
 
 @contextmanager
 def damaged(experiment: str, folder: Path) -> Iterator[None]:
-    """Say which results are to blame if one of them lacks a number that all of them have."""
+    """Say in which results a number is missing that all of them should have."""
     try:
         yield
-    except (KeyError, IndexError, TypeError) as error:
+    except KeyError as error:
         raise ResultFileError(
-            f"a result of {experiment} in {folder} is damaged ({type(error).__name__}: {error}): "
-            "move it away; `dkae reproduce` makes it anew"
+            f"a result of {experiment} in {folder} has no {error} where all of them have it: move "
+            "it away; `dkae reproduce` makes it anew"
         ) from error

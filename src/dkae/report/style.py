@@ -96,8 +96,11 @@ def plain_log_ticks(ax: Axes, which: str = "y") -> None:
     (ax.set_yscale if which == "y" else ax.set_xscale)("log")
     low, high = sorted(axis.get_view_interval())
     # The shorter the axis the more of a decade, else there would hardly be a number on it.
-    finer = {3: (1, 1.2, 1.4, 1.7, 2, 2.5, 3, 4, 5, 6, 7, 8), 6: (1, 1.5, 2, 3, 4, 5, 7)}
-    finer |= {300: (1, 2, 5)}
+    finer = {
+        3: (1, 1.2, 1.4, 1.7, 2, 2.5, 3, 4, 5, 6, 7, 8),
+        6: (1, 1.5, 2, 3, 4, 5, 7),
+        300: (1, 2, 5),
+    }
     subs = next((subs for factor, subs in finer.items() if high < factor * low), (1,))
     axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter("{x:g}")

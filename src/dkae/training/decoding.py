@@ -42,6 +42,7 @@ def train_decoder(
             ),
             phase=DECODER,
             n_epochs=settings.decoder_max_iter,
+            keep_start=True,  # it has learnt already
             **shared,
         )
 

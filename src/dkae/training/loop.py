@@ -33,6 +33,7 @@ def train(
     history: list[Record],
     progress: Progress,
     checkpoint: NoCheckpoint,
+    keep_start: bool = False,
 ) -> None:
     """Train the network in place, and append one record for each finished epoch to `history`.
 
@@ -51,6 +52,8 @@ def train(
         Returns the batches of the validation part; needed for early stopping.
     checkpoint : NoCheckpoint
         Knows where to go on, and is told of finished epochs.
+    keep_start : bool
+        Whether early stopping may keep the weights that the phase begins with.
     """
     optimizer = torch.optim.Adam(network.parameters(), settings.learning_rate_init, fused=True)
     schedule = LEARNING_RATES[settings.learning_rate](
@@ -61,8 +64,7 @@ def train(
     first = checkpoint.resume(phase, parts)
     if first is None:
         return
-    if settings.early_stopping and validation is not None and first == 1:
-        # What the phases before have learnt may be the best there is.
+    if keep_start and settings.early_stopping and validation is not None and first == 1:
         best.note(evaluate(network, validation(), settings)["loss"])
     progress.start(phase, (n_epochs + 1 - first) * n_steps)
     try:
