@@ -221,6 +221,17 @@ class TestInterruption:
         for a, b in zip(weights(model), weights(full), strict=True):
             np.testing.assert_array_equal(a, b)
 
+    def test_early_stopping_does_not_go_back_to_the_start(self, digits, tiny, monkeypatch):
+        """There is no best epoch yet: what the first one had learnt is kept."""
+        params = {"learning_rate": "constant", "early_stopping": True}
+        steps = tiny(max_iter=1, epoch=4, **params).fit(digits)
+        self.interrupt_at(monkeypatch, 4)
+        model = tiny(max_iter=1, epoch=50, **params)
+        with pytest.warns(UserWarning, match="interrupted after 0 finished epochs"):
+            model.fit(digits)
+        for a, b in zip(weights(model), weights(steps), strict=True):
+            np.testing.assert_array_equal(a, b)
+
     def test_in_pretraining_too(self, digits, tiny, monkeypatch):
         self.interrupt_at(monkeypatch, 3)
         model = tiny(pretrain_max_iter=2)
