@@ -204,12 +204,13 @@ def _methods(runs: Sequence[Run], part: str, suffix: str) -> Table:
 
 
 def _method_cells(runs: Sequence[Run], part: str, name: str, suffix: str) -> list[Cell]:
-    return [
-        estimate_of(chosen, part, name, metric + suffix)
-        for recipe in RECIPES
-        for chosen in [runs_of_method(select(runs, recipe=recipe), part, name)]
-        for metric in ("mse", "psnr")
-    ]
+    cells: list[Cell] = []
+    for recipe in RECIPES:
+        chosen = runs_of_method(select(runs, recipe=recipe), part, name)
+        for metric, digits in {"mse": 4, "psnr": 1}.items():
+            found = estimate_of(chosen, part, name, metric + suffix)
+            cells.append(found and found.format(digits))  # the same for both recipes
+    return cells
 
 
 def _code_space(experiment: Experiment, runs: Sequence[Run]) -> list[Table]:
