@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -67,6 +67,9 @@ grams = (
     .filter(is_spread)
     .map(lambda codes: codes @ codes.T)
 )
+#: Codes far from the origin: centring leaves a hundredth of their Gram matrix.
+LOPSIDED = np.full((N, 3), -6.1953125)
+LOPSIDED[:2, 0] = -4, -3.5
 factors = st.floats(1e-6, 1e6)
 #: Each law is tried for every measure, with both sizes of tiles.
 few = settings(max_examples=15)
@@ -111,11 +114,20 @@ def test_dense_formula(law, negative, a, b):
     assert law.measure(a, b) == pytest.approx(law.oracle(a, b), abs=1e-9)
 
 
+def round_off(law, a):
+    """Return what a measure may miss: centring loses the digits that ‖a‖² has before ‖HaH‖²."""
+    if law.measure is not metrics.centered_alignment:
+        return 1e-12
+    H = np.eye(len(a)) - 1 / len(a)
+    return max(1e-12, 2e-15 * (np.linalg.norm(a) / np.linalg.norm(H @ a @ H)) ** 2)
+
+
 @every_law
 @few
 @given(a=grams, c=factors)
+@example(a=LOPSIDED @ LOPSIDED.T, c=3.0)
 def test_proportional_matrices_are_best(law, a, c):
-    assert law.measure(a, c * a) == pytest.approx(law.best, abs=1e-12)
+    assert law.measure(a, c * a) == pytest.approx(law.best, abs=round_off(law, a))
 
 
 @every_law
