@@ -112,8 +112,8 @@ SCALES = {
             },
             n_curve=64,
             n_seeds=2,
-            caution="At this scale the verdicts are of small networks with little training and two "
-            "seeds: they show how the study works, and do not decide for or against the paper",
+            caution="At this scale the verdicts are of small networks, little training and one or "
+            "two seeds: they show how the study works, and do not decide for or against the paper",
         ),
         Scale(
             name="laptop",
