@@ -230,7 +230,11 @@ class _Sums:
 
     def __init__(self, n: int) -> None:
         self.aa = self.ab = self.bb = self.residual = 0.0
-        #: Sums of the rows of a and of b.
+        #: Subtracted from a and from b before they are centred: HaH = H(a - c)H, and where a is far
+        #: from 0 the sums of a - c keep the digits that those of a would lose.
+        self.shifts: Doubles | None = None
+        #: The inner products of a - c and b - c, and the sums of their rows.
+        self.shifted = np.zeros((2, 2))
         self.row_sums = np.zeros((2, n))
 
     def add(self, tile: Tile) -> None:
@@ -247,21 +251,29 @@ class _Sums:
             shift = self.ab / self.aa - t
             self.residual += shift * shift * aa * (self.aa / (self.aa + aa))
         self.aa, self.ab, self.bb = self.aa + aa, self.ab + ab, self.bb + bb
+        self._add_shifted(tile)
+
+    def _add_shifted(self, tile: Tile) -> None:
+        if self.shifts is None:
+            self.shifts = np.array([x.mean() for x in tile.values])
+        a, b = (x - shift for x, shift in zip(tile.values, self.shifts, strict=True))
+        products = [[np.vdot(a, a), np.vdot(a, b)], [np.vdot(a, b), np.vdot(b, b)]]
+        self.shifted += tile.weight * np.array(products)
         for sums, x in zip(self.row_sums, (a, b), strict=True):
             sums[tile.rows] += x.sum(axis=1)
-            if weight == 2:
+            if tile.weight == 2:
                 sums[tile.columns] += x.sum(axis=0)
 
     def result(self) -> GramComparison:
-        # ⟨HaH, HbH⟩ = ⟨a, b⟩ - (2/n) Σ_i ra_i rb_i + sa sb / n², with row sums r and their sums s
+        # ⟨HaH, HbH⟩ = ⟨a, b⟩ - (2/n) Σ_i ra_i rb_i + sa sb / n², with row sums r and their sums s,
+        # also of a - c and b - c
         n = self.row_sums.shape[1]
         products, totals = self.row_sums @ self.row_sums.T, self.row_sums.sum(axis=1)
-        part = -2 / n * products + np.outer(totals, totals) / n**2
-        aa, bb = self.aa + float(part[0, 0]), self.bb + float(part[1, 1])
+        centered = self.shifted - 2 / n * products + np.outer(totals, totals) / n**2
+        aa, ab, bb = (float(centered[i, j]) for i, j in ((0, 0), (0, 1), (1, 1)))
         aa = aa if aa > CENTERED_ROUND_OFF * self.aa else 0.0
         bb = bb if bb > CENTERED_ROUND_OFF * self.bb else 0.0
-        centered = (aa, self.ab + float(part[0, 1]), bb)
-        return GramComparison(self.aa, self.ab, self.bb, self.residual, centered)
+        return GramComparison(self.aa, self.ab, self.bb, self.residual, (aa, ab, bb))
 
 
 def _cosine(aa: float, ab: float, bb: float) -> float:
