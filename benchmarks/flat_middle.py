@@ -22,10 +22,11 @@ import numpy as np
 from dkae import DeepKernelizedAutoencoder
 from dkae.codespace import code_pca
 from dkae.experiments.approximation import crossing
-from dkae.experiments.denoising import N_COMPONENTS, NOISE
+from dkae.experiments.denoising import N_COMPONENTS, make_task, there_and_back
 from dkae.experiments.scales import SCALES, Scale
 from dkae.experiments.scoring import part_scores
 from dkae.experiments.workshop import Network, Workshop
+from dkae.metrics import reconstruction_error
 
 RESULTS = Path(__file__).parent / "results" / "flat_middle.json"
 STUDY = Path(__file__).parents[1] / "results"
@@ -75,14 +76,9 @@ def losses_of(workshop: Workshop, recipe: str) -> Losses:
 
 def denoising_error(workshop: Workshop, recipe: str) -> float:
     """Return the mean squared error of dkAE + PCA on the digits 5 and 6, as in the study."""
-    train, test = (
-        part.X[np.isin(part.y, (5, 6))]
-        for part in (workshop.parts["train"], workshop.parts["test"])
-    )
-    noise = np.random.default_rng(SEED).standard_normal(test.shape, dtype=np.float32)
-    model = code_pca(trained(workshop, recipe, ALIGNMENT_WEIGHTS[0]), train, N_COMPONENTS)
-    denoised = model.inverse_transform(model.transform(test + np.float32(NOISE) * noise))
-    return float(np.mean((denoised - test) ** 2))
+    task = make_task(workshop, (5, 6), SEED)
+    model = code_pca(trained(workshop, recipe, ALIGNMENT_WEIGHTS[0]), task.train, N_COMPONENTS)
+    return reconstruction_error(task.clean, there_and_back(model)(task.noisy))
 
 
 def of_the_study(recipe: str) -> tuple[Losses, float]:

@@ -2,7 +2,8 @@
 
 Both sides in one run, in turn, best of ten: how much of a step is not products? Then the hours of
 training at the scale laptop with such steps (without the blocks of the prior, which cost 4 % of a
-step, and without measuring), and the speed at which it takes two hours.
+step, and without measuring), also if its batches were smaller, and the speed at which it takes two
+hours.
 Writes ``results/training_step.json``.
 """
 
@@ -35,6 +36,8 @@ RESULTS = Path(__file__).parent / "results" / "training_step.json"
 LAPTOP = SCALES["laptop"]
 SIZES = layer_sizes(LAPTOP, LAPTOP.n_components)
 REPEATS = 10
+#: Batches of fewer rows than the paper's.
+SMALLER = (128, 100)
 
 
 def step_of(recipe: str, batch: Batch) -> Callable[[], Any]:
@@ -46,13 +49,13 @@ def step_of(recipe: str, batch: Batch) -> Callable[[], Any]:
     return lambda: train_step(network, batch, settings, adam)
 
 
-def products() -> tuple[Callable[[], Any], float]:
-    """Return the products of a step, and how many operations they are.
+def products(k: int) -> tuple[Callable[[], Any], float]:
+    """Return the products of a step with k rows, and how many operations they are.
 
     Of each layer one up and one down, and two gradients of each, but none for the input; and the
     Gram matrix of the codes, with two gradients.
     """
-    k, shapes = LAPTOP.batch_size, list(pairwise(SIZES))
+    shapes = list(pairwise(SIZES))
     weights = [torch.rand(shape) for shape in shapes]
     rows = [[torch.rand(k, width) for width in shape] for shape in shapes]
     codes, gram = rows[-1][1], torch.rand(k, k)
@@ -88,15 +91,15 @@ def laptop_operations() -> float:
         return sum(plan.operations(what) for what in plan.trainings)
 
 
-def timed(n_networks: int) -> dict[str, float]:
+def timed(n_networks: int, k: int) -> dict[str, float]:
     """Return the seconds of a step and of its products, each network on its share of the cores."""
     together = Barrier(n_networks)
 
     def work(_: int) -> dict[str, float]:
-        x = torch.rand(LAPTOP.batch_size, SIZES[0])
+        x = torch.rand(k, SIZES[0])
         batch = Batch(x, x, torch.eye(len(x)))
         steps = {recipe: step_of(recipe, batch) for recipe in recipes.RECIPES}
-        return best_seconds(steps | {"products": products()[0]}, together)
+        return best_seconds(steps | {"products": products(k)[0]}, together)
 
     each = list(in_threads(work, range(n_networks), torch.device("cpu")))
     return {name: sum(seconds[name] for seconds in each) / n_networks for name in each[0]}
@@ -104,13 +107,14 @@ def timed(n_networks: int) -> dict[str, float]:
 
 def main() -> None:
     """Time the steps of one network on all cores and of one on each, and what follows."""
-    total, operations = laptop_operations(), products()[1]
-    n_steps = total / step_operations(SIZES, LAPTOP.batch_size)  # if all were of this size
+    total, k, n_cores = laptop_operations(), LAPTOP.batch_size, torch.get_num_threads()
+    n_steps = total / step_operations(SIZES, k)  # if all were of this size
     results: dict[str, Any] = {}
-    for n_networks in sorted({1, torch.get_num_threads()}):
-        seconds = timed(n_networks)
+    cases = [(1, k), *((n_cores, n_rows) for n_rows in (k, *SMALLER))]
+    for n_networks, n_rows in dict.fromkeys(cases):
+        seconds, (_, operations) = timed(n_networks, n_rows), products(n_rows)
         step = sum(seconds[recipe] for recipe in recipes.RECIPES) / len(recipes.RECIPES)
-        results[f"{n_networks} at once"] = {
+        results[f"{n_networks} at once, {n_rows} rows"] = {
             "milliseconds": {name: round(1e3 * s, 1) for name, s in seconds.items()},
             "share_of_products_in_a_step": round(seconds["products"] / step, 3),
             "gigaflops_of_products": round(n_networks * operations / seconds["products"] / 1e9),

@@ -36,3 +36,5 @@ def test_it_covers_the_truth_as_often_as_it_says():
 
 def test_format():
     assert estimate([1.0, 2.0, 3.0]).format(2) == "2.00 ± 2.48"
+    assert estimate([1.0, 1.0001]).format(2) == "1.00 ± <0.01"
+    assert estimate([1.0, 1.0]).format(2) == "1.00 ± 0.00"

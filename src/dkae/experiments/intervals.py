@@ -22,9 +22,13 @@ class Estimate:
     n: int
 
     def format(self, digits: int = 4) -> str:
-        """Return the mean, with ± the half-width where there is one."""
-        text = f"{self.mean:.{digits}f}".replace("-", "−")
-        return text if self.half_width is None else f"{text} ± {self.half_width:.{digits}f}"
+        """Return the mean, with ± the half-width where there is one, or what it lies below."""
+        text, last_digit = f"{self.mean:.{digits}f}".replace("-", "−"), 10.0**-digits
+        if self.half_width is None:
+            return text
+        if 0 < self.half_width < last_digit / 2:  # would read as no uncertainty at all
+            return f"{text} ± <{last_digit:.{digits}f}"
+        return f"{text} ± {self.half_width:.{digits}f}"
 
     @property
     def seeds(self) -> str:

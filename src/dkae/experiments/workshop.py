@@ -11,11 +11,11 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ REG_COVAR = 1e-3
 VERSION = 1
 #: Parameters of the estimator that do not change a result, or that stand elsewhere in a config.
 _NO_PART_OF_CONFIG = ("device", "kernel", "kernel_params", "random_state", "verbose")
+
+Result = TypeVar("Result")
 
 
 class Part(NamedTuple):
@@ -90,6 +92,17 @@ class Workshop:
         self._kernels: dict[tuple[int, float], SharedKernel] = {}
         self._kernels_lock = threading.Lock()
         self._layers_locks: dict[Layers, threading.Lock] = {}
+        self._notes: dict[tuple[Any, ...], Any] = {}
+
+    def once(self, key: tuple[Any, ...], measure: Callable[[], Result]) -> Result:
+        """Return what `measure` returns, the same for all runs of this key: not the recipes' work.
+
+        Only in memory: it is for what takes seconds, and small. Not for several threads.
+        """
+        if key not in self._notes:
+            self._notes[key] = measure()
+        result: Result = self._notes[key]
+        return result
 
     # --- data and kernel ---------------------------------------------------------------------
 
