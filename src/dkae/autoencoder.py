@@ -91,8 +91,12 @@ class Layer(nn.Module):
             self.decoder_weight = nn.Parameter(_transposed_copy(self.weight))
 
     def decode(self, h: Tensor) -> Tensor:
-        weight = self.weight.T if self.decoder_weight is None else self.decoder_weight
-        return ACTIVATIONS[self.output_activation](F.linear(h, weight, self.decoder_bias))
+        if self.decoder_weight is None:
+            # Without a transpose: then autograd adds both gradients of the weight in place.
+            product = torch.addmm(self.decoder_bias, h, self.weight)
+        else:
+            product = F.linear(h, self.decoder_weight, self.decoder_bias)
+        return ACTIVATIONS[self.output_activation](product)
 
     @property
     def config(self) -> dict[str, Any]:

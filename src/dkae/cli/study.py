@@ -156,9 +156,11 @@ def _show(plan: Plan, n_jobs: int) -> None:
 
 
 def _run(plan: Plan, n_jobs: int) -> None:
+    from dkae.allocation import keep_freed_memory
     from dkae.experiments.progress import StudyProgress
     from dkae.experiments.runner import run_plan
 
+    keep_freed_memory()
     progress = StudyProgress(plan)
     progress.start_bar()
     try:
