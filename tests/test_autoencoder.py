@@ -74,6 +74,22 @@ def test_untied_weights_start_as_tied_ones_and_are_separate(sizes):
         assert torch.equal(layer.weight, before)
 
 
+def test_gradients_of_tied_weights_are_added_in_place():
+    """Another array of the size of the weights at every step takes as long as an activation."""
+    network = build((6, 5, 4, 3))
+    codes, back = network(torch.rand(7, 6))
+    loss = codes.square().sum() + back.square().sum()
+    with torch.profiler.profile(record_shapes=True) as profile:
+        loss.backward()
+    shapes = [list(layer.weight.shape) for layer in network.layers]
+    sums = [
+        e.name
+        for e in profile.events()
+        if "add" in e.name and e.input_shapes[:1] in [[s] for s in shapes]
+    ]
+    assert sums == ["aten::add_"] * len(shapes)
+
+
 @pytest.mark.parametrize("tied", [True, False])
 def test_glorot_initialisation(tied):
     layer = build((300, 200), tied=tied).layers[0]

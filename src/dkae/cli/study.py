@@ -104,6 +104,7 @@ def reproduce(
     from its last checkpoint, so the same command can be called until all is there.
     """
     with clear_errors():
+        from dkae.allocation import keep_freed_memory
         from dkae.checks import check_choice
         from dkae.experiments import scales
         from dkae.experiments.runner import make_plan
@@ -117,6 +118,7 @@ def reproduce(
         chosen = [check_choice("experiment", name, STUDY) for name in names] or list(STUDY)
         folder = Path("results") / scale if out is None else out
         recipes = RECIPES if recipe is None else (recipe,)
+        keep_freed_memory()  # before the estimate, which is then timed as the study will run
         plan = make_plan(chosen, scales.SCALES[scale], recipes, seeds, folder)
         n_jobs = choose_jobs(jobs)
         _show(plan, n_jobs)
@@ -156,11 +158,9 @@ def _show(plan: Plan, n_jobs: int) -> None:
 
 
 def _run(plan: Plan, n_jobs: int) -> None:
-    from dkae.allocation import keep_freed_memory
     from dkae.experiments.progress import StudyProgress
     from dkae.experiments.runner import run_plan
 
-    keep_freed_memory()
     progress = StudyProgress(plan)
     progress.start_bar()
     try:
