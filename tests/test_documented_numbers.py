@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -106,6 +108,52 @@ def test_growth_of_the_reconstruction_error(runs, study, recipe):
     found = getattr(contrast_recipes(growth, runs), recipe)[0].mean
     cell = row_of(study, "Fig. 3a: both nearly constant")[["paper", "default"].index(recipe) + 2]
     assert f"L_r grows {found:.1f} times" in cell
+
+
+@pytest.mark.parametrize(
+    ("start", "method"),
+    [
+        ("as it came in |", "noisy input"),
+        ("linear PCA |", "linear PCA"),
+        ("kernel PCA |", "kernel PCA, PCK"),
+        *(
+            (f"{name}, `{recipe}` |", f"{name}, {recipe}")
+            for name in ("plain autoencoder + PCA", "dkAE + PCA")
+            for recipe in ("paper", "default")
+        ),
+        ("dkAE without PCA, `paper` |", "dkAE, paper"),
+        ("dkAE without PCA, `default` |", "dkAE, default"),
+    ],
+)
+def test_table_of_clipped_noise(study, start, method):
+    expected = read_json("clipped_noise")[method].values()
+    for cell, value in zip(row_of(study, start)[1:], expected, strict=True):
+        assert value == cell or (method == "noisy input" and value.startswith(cell))
+
+
+@pytest.mark.parametrize("recipe", ["paper", "default"])
+def test_table_of_what_the_crossing_depends_on(study, recipe):
+    for variant, scores in read_json("sensitivity").items():
+        row = row_of(study, f"`{recipe}`, {variant.replace('the study', 'the study |')}")
+        names = ("crossing", "L_c(C, P)", "C - P", "L_r")
+        found = [float(cell.replace("−", "-")) for cell in row[1:]]
+        assert found == [scores[recipe][name] for name in names]
+
+
+def read_json(name: str):
+    path = ROOT / "benchmarks" / "results" / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_the_mean_of_clipped_noise_is_that_of_many_draws():
+    path = ROOT / "benchmarks" / "clipped_noise.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    x = np.array([0.0, 0.1, 0.5, 0.8, 1.0])
+    noise = 0.25 * np.random.default_rng(0).standard_normal((200_000, 5))
+    draws = (x + noise).clip(0, 1)
+    np.testing.assert_allclose(benchmark.mean_of_clipped(x, 0.25), draws.mean(axis=0), atol=2e-3)
 
 
 def test_figures_are_drawn_from_them(tmp_path):

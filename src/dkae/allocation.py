@@ -8,25 +8,42 @@ are freed, and the system hands them out again page by page, each of them zeroed
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
-__all__ = ["keep_freed_memory"]
+__all__ = ["give_back_freed_memory", "keep_freed_memory"]
 
 # Names and numbers of <malloc.h>.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
-_GIB = 2**30
+_MIB = 2**20
+#: The largest arrays that stay; glibc before 2.35 takes no more than the second one.
+_LARGEST = (1024 * _MIB, 32 * _MIB)
 
 
 def keep_freed_memory() -> bool:
-    """Let this process keep what it frees, for all its threads; say whether that is possible here.
+    """Let this process keep what it frees, up to 1 GiB, and say whether that is possible here.
 
     It is with glibc. The setting holds until the process ends, so it is for a program that spends
-    its life in training, such as ``dkae reproduce``, and not for a library to set unasked. It must
-    be called before threads begin to allocate: those that have an arena of their own keep it.
+    its life in training, such as ``dkae reproduce``, and not for a library to set unasked. Threads
+    that have allocated before may go on as they did.
     """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, TypeError, AttributeError):  # another C library, or another system
+    mallopt = _of_the_c_library("mallopt")
+    # Without this one the others do harm: they end that glibc adapts it to what is asked for.
+    if mallopt is None or not any(mallopt(_M_MMAP_THRESHOLD, size) for size in _LARGEST):
         return False
-    settings = {_M_ARENA_MAX: 1, _M_MMAP_THRESHOLD: _GIB, _M_TRIM_THRESHOLD: _GIB}
-    accepted = [mallopt(name, value) == 1 for name, value in settings.items()]
-    return all(accepted)
+    # One arena for all threads, because those of threads hold 64 MiB at most.
+    return bool(mallopt(_M_TRIM_THRESHOLD, _LARGEST[0]) and mallopt(_M_ARENA_MAX, 1))
+
+
+def give_back_freed_memory() -> None:
+    """Give what is free back to the system once, where that is possible."""
+    malloc_trim = _of_the_c_library("malloc_trim")
+    if malloc_trim is not None:
+        malloc_trim(ctypes.c_size_t(0))
+
+
+def _of_the_c_library(name: str) -> Any:
+    """Return a function of the C library; None if it has none of this name."""
+    try:
+        return getattr(ctypes.CDLL(None), name)
+    except (OSError, TypeError, AttributeError):  # another library, or another system
+        return None

@@ -91,6 +91,7 @@ class Layer(nn.Module):
             self.decoder_weight = nn.Parameter(_transposed_copy(self.weight))
 
     def decode(self, h: Tensor) -> Tensor:
+        """Return what the rows of `h`, (k, n_out), decode to."""
         if self.decoder_weight is None:
             # Without a transpose: then autograd adds both gradients of the weight in place.
             product = torch.addmm(self.decoder_bias, h, self.weight)

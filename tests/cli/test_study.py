@@ -41,6 +41,14 @@ def test_dry_run_shows_the_plan_and_writes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_freed_memory_is_kept_before_the_estimate_is_timed(tmp_path, kept, monkeypatch):
+    n_before = []
+    monkeypatch.setattr(cli_study, "_show", lambda *_: n_before.append(len(kept)))
+    kept.clear()
+    succeed(*SMALL, tmp_path, "--dry-run")
+    assert n_before == [1]
+
+
 def test_dry_run_at_every_scale(tmp_path):
     for scale in SCALES:
         printed = succeed("reproduce", "--scale", scale, "--dry-run", "--out", tmp_path).stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from dkae.experiments.scales import SCALES
 from dkae.experiments.trainers import choose_jobs
 from dkae.experiments.workshop import Workshop
 from dkae.kernels import ProbabilisticClusterKernel
+from dkae.spectral import KernelPCA
 from tests.experiments.helpers import BOTH, Quiet, run_study
 
 SMOKE = SCALES["smoke"]
@@ -96,6 +98,24 @@ def test_a_result_that_is_deleted_comes_back_without_training(smoke):
     assert reporter.n_steps == 0
     assert list(reporter.errors) == [path.stem]
     assert read_run(path).scores == before.scores
+
+
+def test_what_no_network_changes_is_measured_once_for_all_recipes(smoke, tmp_path, monkeypatch):
+    fits = []
+    fit = KernelPCA._fit_transform
+    monkeypatch.setattr(KernelPCA, "_fit_transform", lambda *args: (fits.append(1), fit(*args))[1])
+    n_fits = {}
+    for recipes in (("default",), BOTH):
+        folder = tmp_path / str(len(recipes))
+        shutil.copytree(smoke / "cache", folder / "cache")
+        fits.clear()
+        assert run_study(folder, ["kernel-pca", "denoising", "code-space"], recipes) == []
+        n_fits[recipes] = len(fits)
+        # Whether another recipe was measured before makes no difference.
+        for run in read_runs(folder):
+            other = read_run(smoke / f"{run.job.name}.json")
+            assert (run.scores, run.pictures) == (other.scores, other.pictures)
+    assert n_fits[BOTH] == n_fits["default",] > 0
 
 
 def test_a_plan_writes_nothing(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -14,7 +14,7 @@ from dkae.experiments.intervals import estimate
 from dkae.experiments.results import Run
 from dkae.experiments.scales import Scale
 from dkae.experiments.workshop import Network, Workshop
-from dkae.kernels.base import Floats
+from dkae.kernels.base import Floats, Prior
 from dkae.spectral import KernelPCA
 
 __all__ = ["KERNEL_PCA", "crossing"]
@@ -30,34 +30,39 @@ def _measure(
     workshop: Workshop, job: Job, models: Mapping[str, DeepKernelizedAutoencoder]
 ) -> Outcome:
     curves = workshop.once(("kernel PCA", job.seed), lambda: _curves(workshop, job.seed))
-    scores: dict[str, object] = {"m": list(range(1, len(curves["in_sample"]) + 1))}
-    for name, X in _rows(workshop).items():
+    scores: dict[str, object] = {"m": list(range(1, len(curves["in_sample"].losses) + 1))}
+    for name, (X, prior, losses) in curves.items():
         codes = metrics.code_gram(models["dkae"].transform(X))
-        dkae = metrics.alignment_loss(codes, workshop.kernel(job.seed).on(X))
-        scores[name] = [float(f"{loss:.5g}") for loss in curves[name]]
+        dkae = metrics.alignment_loss(codes, prior)
+        scores[name] = [float(f"{loss:.5g}") for loss in losses]
         scores[f"dkae_{name}"] = dkae
-        scores[f"crossing_{name}"] = crossing(curves[name], dkae)
+        scores[f"crossing_{name}"] = crossing(losses, dkae)
     return Outcome(scores)
 
 
-def _rows(workshop: Workshop) -> dict[str, Floats]:
-    """Return the rows of each part of the figure."""
-    train, test = (workshop.parts[name].X for name in ("train", "test"))
-    # L_c depends on the number of rows: as many training rows as there are test rows.
-    return {"in_sample": train[: len(test)], "out_of_sample": test}
+class _Curve(NamedTuple):
+    """Rows, their prior, and L_c of kernel PCA for each m: what no network changes."""
+
+    X: Floats
+    prior: Prior
+    losses: NDArray[Any]
 
 
-def _curves(workshop: Workshop, seed: int) -> dict[str, NDArray[Any]]:
-    """Return L_c of kernel PCA for each m, which no network changes."""
+def _curves(workshop: Workshop, seed: int) -> dict[str, _Curve]:
     kernel = workshop.kernel(seed)
+    train, test = (workshop.parts[name].X for name in ("train", "test"))
     pca = KernelPCA(workshop.scale.n_curve, kernel=kernel, center=False, random_state=seed)
-    # The training rows as a whole: scores in sample are those of the decomposition itself.
-    scores = {"in_sample": pca.fit_transform(workshop.parts["train"].X)}
-    scores["out_of_sample"] = pca.transform(workshop.parts["test"].X)
-    return {
-        name: metrics.alignment_loss_curve(scores[name][: len(X)], kernel.on(X))
-        for name, X in _rows(workshop).items()
+    # L_c depends on the number of rows: as many training rows as there are test rows.
+    n = len(test)
+    parts = {
+        "in_sample": (pca.fit_transform(train)[:n], train[:n]),
+        "out_of_sample": (pca.transform(test), test),
     }
+    curves = {}
+    for name, (components, X) in parts.items():
+        prior = kernel.on(X)
+        curves[name] = _Curve(X, prior, metrics.alignment_loss_curve(components, prior))
+    return curves
 
 
 def crossing(losses: NDArray[Any], level: float) -> int | None:

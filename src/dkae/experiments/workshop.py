@@ -95,9 +95,10 @@ class Workshop:
         self._notes: dict[tuple[Any, ...], Any] = {}
 
     def once(self, key: tuple[Any, ...], measure: Callable[[], Result]) -> Result:
-        """Return what `measure` returns, the same for all runs of this key: not the recipes' work.
+        """Return what `measure` returns, called once for each key while this workshop lives.
 
-        Only in memory: it is for what takes seconds, and small. Not for several threads.
+        It is for what depends on the scale and the seed, but on no network. The result is shared:
+        do not change it. For the main thread only.
         """
         if key not in self._notes:
             self._notes[key] = measure()
