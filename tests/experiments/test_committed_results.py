@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dkae.experiments.results import Run, read_run
+from dkae.experiments.results import Run, read_run, read_runs, select
 from dkae.experiments.runner import make_plan
 from dkae.experiments.scales import SCALES
 from dkae.experiments.study import STUDY
@@ -57,6 +57,25 @@ def test_they_are_results_of_the_present_configuration():
     plan = make_plan(list(STUDY), SCALES["laptop"], ("paper", "default"), None, FOLDER)
     assert plan.todo == ()
     assert {job.name for job in plan.done} == {path.stem for path in FILES}
+
+
+@pytest.mark.parametrize("experiment", STUDY.values(), ids=STUDY)
+def test_another_processor_gives_the_same_verdicts(experiment):
+    for claim in experiment.claims:
+        first, again = (
+            claim.judge(select(read_runs(folder), experiment.name, "paper"))
+            for folder in (FOLDER, FOLDER.parent / "laptop-again")
+        )
+        assert first.verdict == again.verdict
+        assert first.n_seeds == again.n_seeds
+
+
+def test_the_second_run_is_of_one_commit_and_never_interrupted():
+    runs = read_runs(FOLDER.parent / "laptop-again")
+    models = [model for run in runs for model in run.models.values()]
+    assert len(runs) == 33
+    assert len({record["commit"] for record in [*models, *(r.provenance for r in runs)]}) == 1
+    assert not any(model["resumed"] for model in models)
 
 
 def test_they_are_small():
