@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
+import subprocess
+import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 
@@ -48,10 +51,14 @@ def bfloat16_works(device_type: str) -> bool:
     """Try a bfloat16 product, once in a process; warn if it fails.
 
     A virtual machine may report AMX and yet not be able to run it; the library then fails at the
-    first product with "could not create a primitive".
+    first product with "could not create a primitive", or the process is killed for an illegal
+    instruction. So on a CPU another process tries it first.
     """
     try:
-        _multiply_in_bfloat16(device_type)
+        if device_type == "cpu":
+            _in_another_process(_multiply_in_bfloat16, device_type)
+        else:
+            _multiply_in_bfloat16(device_type)
     except (RuntimeError, TypeError) as error:
         warnings.warn(
             f"precision='bfloat16' does not work on this machine ({error}); using float32 instead",
@@ -60,6 +67,16 @@ def bfloat16_works(device_type: str) -> bool:
         )
         return False
     return True
+
+
+def _in_another_process(work: Callable[[str], None], argument: str) -> None:
+    """Run a function that needs nothing but torch; raise what ended it, also if it was killed."""
+    code = f"import torch\n{inspect.getsource(work)}\n{work.__name__}({argument!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if done.returncode < 0:
+        raise RuntimeError(f"a trial was killed by signal {-done.returncode}")
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
 
 
 def _multiply_in_bfloat16(device_type: str) -> None:

@@ -340,6 +340,17 @@ def test_noise_trains_a_denoiser(digits, tiny):
     assert error(input_noise=0.5) < 0.9 * error(input_noise=0.0)
 
 
+def fails(device_type):
+    raise RuntimeError("could not create a primitive")
+
+
+def is_killed(device_type):
+    import os
+    import signal
+
+    os.kill(os.getpid(), signal.SIGILL)  # as the processor does for an instruction it lacks
+
+
 class TestDevices:
     def test_auto_finds_one(self):
         assert devices.choose_device("auto").type in ("cpu", "cuda", "mps")
@@ -363,13 +374,16 @@ class TestDevices:
         if devices.bfloat16_works("cpu"):
             assert not np.array_equal(half.transform(digits), full.transform(digits))
 
-    def test_broken_bfloat16_falls_back_with_one_warning(self, digits, tiny, monkeypatch):
-        def fail(device_type):
-            raise RuntimeError("could not create a primitive")
-
-        monkeypatch.setattr(devices, "_multiply_in_bfloat16", fail)
+    @pytest.mark.parametrize(
+        ("trial", "reason"),
+        [(fails, "could not create a primitive"), (is_killed, "killed by signal 4")],
+    )
+    def test_broken_bfloat16_falls_back_with_one_warning(
+        self, digits, tiny, monkeypatch, trial, reason
+    ):
+        monkeypatch.setattr(devices, "_multiply_in_bfloat16", trial)
         devices.bfloat16_works.cache_clear()
-        with pytest.warns(RuntimeWarning, match=r"bfloat16.*could not create.*float32"):
+        with pytest.warns(RuntimeWarning, match=f"bfloat16.*{reason}.*float32"):
             half = tiny(precision="bfloat16").fit(digits)
         tiny(precision="bfloat16").fit(digits)  # a second warning would be an error here
         devices.bfloat16_works.cache_clear()
