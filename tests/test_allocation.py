@@ -58,7 +58,7 @@ def test_another_c_library_is_left_alone(monkeypatch, error):
     ("largest", "expected"),
     [
         (2**30, {"mmap": 2**30, "trim": 2**30, "arenas": 1}),
-        (2**25, {"mmap": 2**25, "trim": 2**30, "arenas": 1}),  # glibc before 2.35
+        (2**25, {"mmap": 2**25, "trim": 2**30, "arenas": 1}),  # older glibc
         (0, {}),
     ],
 )

@@ -75,7 +75,7 @@ def test_untied_weights_start_as_tied_ones_and_are_separate(sizes):
 
 
 def test_gradients_of_tied_weights_are_added_in_place():
-    """Another array of the size of the weights at every step takes as long as an activation."""
+    """And not into another array of the size of the weights, at every step."""
     network = build((6, 5, 4, 3))
     codes, back = network(torch.rand(7, 6))
     loss = codes.square().sum() + back.square().sum()

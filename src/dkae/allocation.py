@@ -15,7 +15,7 @@ __all__ = ["give_back_freed_memory", "keep_freed_memory"]
 # Names and numbers of <malloc.h>.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _MIB = 2**20
-#: The largest arrays that stay; glibc before 2.35 takes no more than the second one.
+#: The largest arrays that stay; older ones of glibc take no more than the second.
 _LARGEST = (1024 * _MIB, 32 * _MIB)
 
 
