@@ -147,6 +147,7 @@ def test_weight_zero_is_exactly_the_autoencoder_and_one_exactly_the_alignment():
     x, codes, back = (torch.randn(5, n, generator=generator) for n in (4, 3, 4))
     prior = torch.eye(5)
     assert dkae_loss(x, codes, back, prior, 0).total == reconstruction_loss(x, back)
+    assert dkae_loss(x, codes, back, None, 0) == (reconstruction_loss(x, back),) * 2 + (None,)
     assert dkae_loss(x, codes, back, prior, 1).total == alignment_loss(codes @ codes.T, prior)
 
 
@@ -154,3 +155,10 @@ def test_losses_of_a_bfloat16_network_are_float32():
     x, codes = torch.ones(4, 3), torch.ones(4, 2, dtype=torch.bfloat16)
     losses = dkae_loss(x, codes, x.bfloat16(), torch.eye(4), 0.5)
     assert all(loss.dtype == torch.float32 for loss in losses)
+
+
+@pytest.mark.parametrize("weight", [0.1, 1])
+def test_an_alignment_to_nothing_is_refused(weight):
+    x = torch.zeros(4, 3)
+    with pytest.raises(ValueError, match=rf"alignment_weight={weight} needs a prior_gram, got No"):
+        dkae_loss(x, x, x, None, weight)

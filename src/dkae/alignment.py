@@ -29,7 +29,8 @@ class Losses(NamedTuple):
 
     total: Tensor
     reconstruction: Tensor
-    alignment: Tensor
+    #: None where no prior was given.
+    alignment: Tensor | None
 
 
 def alignment(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
@@ -60,7 +61,7 @@ def dkae_loss(
     inputs: Tensor,
     codes: Tensor,
     reconstructions: Tensor,
-    prior_gram: Tensor,
+    prior_gram: Tensor | None,
     alignment_weight: float,
 ) -> Losses:
     r"""Loss of one batch (Eq. 8).
@@ -69,10 +70,15 @@ def dkae_loss(
         L = (1 - \lambda) \frac{1}{kd} \sum_i \| x_i - \tilde x_i \|_2^2
             + \lambda L_c(C_k, P_k), \qquad C_k = c\, c^\top
 
-    The losses are computed in at least float32, also where the network ran in bfloat16.
+    The losses are computed in at least float32, also where the network ran in bfloat16. For λ = 0
+    the prior may be left out; then L_c is not computed.
     """
     codes, reconstructions = _at_least_float32(codes), _at_least_float32(reconstructions)
     reconstruction = reconstruction_loss(inputs, reconstructions)
+    if prior_gram is None:
+        if alignment_weight != 0:
+            raise ValueError(f"alignment_weight={alignment_weight:g} needs a prior_gram, got None")
+        return Losses(reconstruction, reconstruction, None)
     alignment_term = alignment_loss(codes @ codes.T, prior_gram)
     # At the ends one term is left out, rather than multiplied by 0: this saves its backward pass.
     if alignment_weight == 0:

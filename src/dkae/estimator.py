@@ -136,8 +136,9 @@ class DeepKernelizedAutoencoder(
         Factor between inner products of codes and the kernel, which the loss leaves open.
     history_ : list of dict
         One record for each epoch: phase, epoch, and the loss with both of its terms on the training
-        batches and, if held out, on the validation part. Where the decoder learns alone, the loss
-        is the reconstruction's.
+        batches and, if held out, on the validation part. Where only the reconstruction is trained
+        (λ = 0, a layer below the code, the decoder alone), it is the loss, and the training batches
+        have no alignment loss: the kernel is not evaluated for them.
     n_iter_ : int
         Epochs of training end to end.
     n_features_in_, feature_names_in_

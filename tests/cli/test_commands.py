@@ -86,6 +86,17 @@ def test_fit_equals_the_python_api(source, folder, rows, model, tmp_path):
     np.testing.assert_array_equal(loaded.transform(rows), model.transform(rows))
 
 
+def test_fit_prints_the_last_value_of_each_loss(folder, model, tmp_path):
+    """That of the alignment is of the epoch before the decoder learns alone."""
+    options = [*TINY, "--set", "decoder_max_iter=1"]
+    printed = succeed("fit", folder / "rows.npy", "-o", tmp_path / "m.safetensors", *options).stdout
+    history = load(tmp_path / "m.safetensors").history_
+    assert "alignment_loss" not in history[-1]
+    last = history[-1] | {"alignment_loss": history[-2]["alignment_loss"]}
+    for name in ("loss", "reconstruction_loss", "alignment_loss"):
+        assert f" {name} {last[name]:.5g}" in printed
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_transform_equals_the_python_api(ending, folder, rows, model, tmp_path):
     out = tmp_path / f"codes{ending}"

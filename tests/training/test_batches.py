@@ -67,6 +67,15 @@ def test_block_belongs_to_the_rows():
     np.testing.assert_array_equal(batch.prior_gram, PRIOR.block(rows))
 
 
+def test_a_batch_without_its_block_is_the_same_batch():
+    with_prior, without = source(), source()
+    for noise in (0.0, 0.5, 0.0):
+        a, b = with_prior.draw(True, noise), without.draw(False, noise)
+        assert torch.equal(a.inputs, b.inputs)
+        assert torch.equal(a.targets, b.targets)
+        assert b.prior_gram is None
+
+
 def test_draws_are_seeded_and_every_row_is_as_likely():
     draws = [row_numbers(source(seed=1).draw()) for _ in range(2)]
     assert draws[0] == draws[1]
@@ -92,7 +101,10 @@ def test_noise_is_on_the_inputs_only_and_of_random_size():
     sizes = noise.std(dim=1)
     # A standard deviation drawn from U(0, a) gives a mean square of a²/3.
     many = torch.cat(
-        [source(seed=i).draw(0.5).inputs - source(seed=i).draw().inputs for i in range(200)]
+        [
+            source(seed=i).draw(input_noise=0.5).inputs - source(seed=i).draw().inputs
+            for i in range(200)
+        ]
     )
     assert many.square().mean().item() == pytest.approx(0.5**2 / 3, rel=0.05)
     assert sizes.max() > 4 * sizes.min()

@@ -67,7 +67,8 @@ def fit(
         save(model, out)
         if checkpoint is not None:
             Path(checkpoint).unlink(missing_ok=True)
-    last = model.history_[-1] if model.history_ else {}
+    # Where the decoder learns alone, L_c is that of the epoch before: the codes stand still.
+    last = {name: value for record in model.history_ for name, value in record.items()}
     losses = "  ".join(f"{name} {last[name]:.5g}" for name in last if name.endswith("loss"))
     click.echo(f"{out}: {len(rows)} rows -> {model.network_.n_components} components  {losses}")
 

@@ -19,7 +19,7 @@ from dkae.experiments.declaration import Job
 from dkae.experiments.runner import Plan
 from dkae.experiments.scales import Scale
 from dkae.experiments.workshop import Network
-from dkae.training.progress import Record
+from dkae.training.progress import Record, losses_of
 
 __all__ = ["StudyProgress"]
 
@@ -119,8 +119,7 @@ class _NetworkProgress:
         self._go_on_to((self._left or 0.0) - self._step)
 
     def epoch(self, record: Record) -> None:
-        losses = f"L_r {record['reconstruction_loss']:.4f}  L_c {record['alignment_loss']:.3f}"
-        self._bars.update(self._own, losses=losses)
+        self._bars.update(self._own, losses=losses_of(record))
 
     def _go_on_to(self, left: float) -> None:
         """Move the bar of all until only this is left of this training."""

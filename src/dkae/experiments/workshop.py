@@ -174,12 +174,7 @@ class Workshop:
         history = list(model.history_)
         layers = Layers(network.recipe, network.seed)
         if model.pretrain_max_iter and self.has_layers(layers):
-            lower = load(self._path(layers)).history_
-            # Their L_c is not to the prior of the study.
-            history = [
-                *({k: v for k, v in r.items() if "alignment" not in k} for r in lower),
-                *history,
-            ]
+            history = [*load(self._path(layers)).history_, *history]
         return {
             "config": config["network"] | {"params": config["params"]},
             "hash": digest(config),

@@ -53,9 +53,11 @@ def draw_losses(history: Sequence[Mapping[str, Any]], steps_an_epoch: int) -> Fi
     for ax, (term, title) in zip(figure.subplots(1, 2), panels.items(), strict=True):
         ax.set(title=title, xlabel="training steps")
         for part, (name, line, color) in looks.items():
-            if part + term in history[0]:
-                values = [record[part + term] for record in history]
-                ax.plot(steps, values, line, ms=3, color=color, label=name)
+            known = {
+                s: r[part + term] for s, r in zip(steps, history, strict=True) if part + term in r
+            }
+            if known:
+                ax.plot(list(known), list(known.values()), line, ms=3, color=color, label=name)
         for turn in turns:
             ax.axvline(turn, color=SOFT, lw=0.8, ls=":")
         plain_log_ticks(ax)

@@ -1,8 +1,8 @@
 """Who is in a batch, and the block of the prior that belongs to it.
 
 A batch is k distinct rows; batches are drawn independently of each other, as in Section 4.1 of
-the paper. The block P_k is computed when the batch is drawn, so that the memory needed beyond the
-data is O(k²).
+the paper. The block P_k is computed when the batch is drawn, and only if a loss asks for it: the
+memory needed beyond the data is O(k²).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Batch(NamedTuple):
     inputs: Tensor
     #: What the decoder must give back, (k, d): the clean rows.
     targets: Tensor
-    #: The block P_k of the prior for the clean rows, (k, k).
-    prior_gram: Tensor
+    #: The block P_k of the prior for the clean rows, (k, k); None if nobody asks for it.
+    prior_gram: Tensor | None
 
 
 def batches_per_epoch(n_rows: int, batch_size: int, epoch: str | int) -> int:
@@ -82,15 +82,15 @@ class BatchSource:
         self.rng = rng
         self.device = device
 
-    def draw(self, input_noise: float = 0.0) -> Batch:
+    def draw(self, with_prior: bool = True, input_noise: float = 0.0) -> Batch:
         """Return the next batch: distinct rows, independent of the batches before it.
 
-        With `input_noise` each row of the inputs gets Gaussian noise of a standard deviation of
-        its own, drawn from U(0, input_noise).
+        The rows are the same with and without the prior. With `input_noise` each row of the inputs
+        gets Gaussian noise of a standard deviation of its own, drawn from U(0, input_noise).
         """
         # Without replacement this is O(k) for k << n: no permutation of all n rows.
         chosen = self.rng.choice(self.rows, self.batch_size, replace=False, shuffle=False)
-        batch = self._batch(chosen)
+        batch = self._batch(chosen, with_prior)
         return batch._replace(inputs=self._noisy(batch.inputs, input_noise))
 
     def blocks(self) -> Iterator[Batch]:
@@ -98,8 +98,10 @@ class BatchSource:
         n_blocks = math.ceil(len(self.rows) / self.batch_size)
         yield from map(self._batch, np.array_split(self.rows, n_blocks))
 
-    def _batch(self, rows: Rows) -> Batch:
+    def _batch(self, rows: Rows, with_prior: bool = True) -> Batch:
         x = torch.from_numpy(self.X[rows]).to(self.device)
+        if not with_prior:
+            return Batch(x, x, None)
         return Batch(x, x, torch.from_numpy(self.prior.block(rows)).to(self.device))
 
     def _noisy(self, x: Tensor, largest: float) -> Tensor:

@@ -8,14 +8,13 @@ those it shared, learns from L_r alone. Because it has learnt already, it does s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from dkae.autoencoder import Autoencoder
-from dkae.training.batches import Batch
-from dkae.training.loop import train
+from dkae.training.loop import Draw, train
 from dkae.training.settings import Settings
 
 __all__ = ["DECODER", "train_decoder"]
@@ -24,9 +23,7 @@ __all__ = ["DECODER", "train_decoder"]
 DECODER = "decoder"
 
 
-def train_decoder(
-    network: Autoencoder, draw: Callable[[], Batch], settings: Settings, **shared: Any
-) -> None:
+def train_decoder(network: Autoencoder, draw: Draw, settings: Settings, **shared: Any) -> None:
     """Train the decoder of `network` in place; the codes of all rows stay what they are.
 
     The other parameters are those of :func:`dkae.training.loop.train`.

@@ -18,12 +18,18 @@ from dkae.training.checkpoint import NoCheckpoint, Stateful
 from dkae.training.progress import Progress, Record
 from dkae.training.settings import LEARNING_RATES, Optimizer, Schedule, Settings
 
-__all__ = ["check_finite", "evaluate", "train"]
+__all__ = ["Draw", "check_finite", "evaluate", "train"]
+
+#: Returns the next batch, with its block of the prior if told so.
+Draw = Callable[[bool], Batch]
+
+#: Names of the fields of `Losses` in a record.
+_NAMES = ("loss", "reconstruction_loss", "alignment_loss")
 
 
 def train(
     network: Autoencoder,
-    draw: Callable[[], Batch],
+    draw: Draw,
     settings: Settings,
     *,
     phase: str,
@@ -43,7 +49,8 @@ def train(
     Parameters
     ----------
     draw : callable
-        Returns the next batch.
+        Returns the next batch; its argument says whether with a block of the prior, which may cost
+        more than the step, and which a phase with λ = 0 does without.
     phase : str
         Name under which the epochs stand in the history.
     n_epochs, n_steps : int
@@ -87,7 +94,7 @@ def train(
 
 def run_epoch(
     network: Autoencoder,
-    draw: Callable[[], Batch],
+    draw: Draw,
     settings: Settings,
     optimizer: Optimizer,
     schedule: Schedule,
@@ -98,25 +105,25 @@ def run_epoch(
     network.train()
     sums: Any = 0
     for _ in range(n_steps):
-        losses = train_step(network, draw(), settings, optimizer)
-        schedule.step()
+        batch = draw(settings.alignment_weight > 0)
         # The sum stays on the device: reading it would make a GPU wait at every step.
-        sums = sums + torch.stack(losses)
+        sums = sums + train_step(network, batch, settings, optimizer)
+        schedule.step()
         progress.step()
     return _named(sums / n_steps)
 
 
 def train_step(
     network: Autoencoder, batch: Batch, settings: Settings, optimizer: Optimizer
-) -> Losses:
-    """Take one step of Adam down the gradient of Eq. 8 on a batch."""
+) -> Tensor:
+    """Take one step of Adam down the gradient of Eq. 8 on a batch, and return its losses."""
     losses = batch_losses(network, batch, settings)
     optimizer.zero_grad()
     losses.total.backward()  # type: ignore[no-untyped-call]
     if settings.max_grad_norm is not None:
         torch.nn.utils.clip_grad_norm_(network.parameters(), settings.max_grad_norm)
     optimizer.step()
-    return Losses(*(loss.detach() for loss in losses))
+    return _stacked(losses).detach()
 
 
 def evaluate(
@@ -125,7 +132,7 @@ def evaluate(
     """Return the mean losses over the batches, without learning from them."""
     network.eval()
     with torch.no_grad():
-        losses = [torch.stack(batch_losses(network, batch, settings)) for batch in batches]
+        losses = [_stacked(batch_losses(network, batch, settings)) for batch in batches]
     return _named(torch.stack(losses).mean(dim=0))
 
 
@@ -188,8 +195,13 @@ def _diverged(what: str) -> FloatingPointError:
     )
 
 
+def _stacked(losses: Losses) -> Tensor:
+    """Return the losses that were computed, in the order of `_NAMES`."""
+    return torch.stack([loss for loss in losses if loss is not None])
+
+
 def _named(losses: Tensor) -> dict[str, float]:
-    total, reconstruction, alignment = losses.tolist()
-    if not math.isfinite(total):
-        raise _diverged(f"the loss became {total}")
-    return {"loss": total, "reconstruction_loss": reconstruction, "alignment_loss": alignment}
+    named = dict(zip(_NAMES, losses.tolist(), strict=False))  # without a prior there is no L_c
+    if not math.isfinite(named["loss"]):
+        raise _diverged(f"the loss became {named['loss']}")
+    return named

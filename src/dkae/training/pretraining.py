@@ -16,7 +16,7 @@ import torch
 from dkae.autoencoder import Autoencoder, Layer
 from dkae.training.batches import Batch
 from dkae.training.checkpoint import NoCheckpoint
-from dkae.training.loop import train
+from dkae.training.loop import Draw, train
 from dkae.training.progress import Progress, Record
 from dkae.training.settings import Settings
 
@@ -25,7 +25,7 @@ __all__ = ["pretrain", "start_from"]
 
 def pretrain(
     network: Autoencoder,
-    draw: Callable[[], Batch],
+    draw: Draw,
     settings: Settings,
     *,
     n_steps: int,
@@ -119,8 +119,8 @@ def _lift(batch: Batch, below: Autoencoder) -> Batch:
     return batch._replace(inputs=activations, targets=activations)
 
 
-def _lifted(draw: Callable[[], Batch], below: Autoencoder) -> Callable[[], Batch]:
-    return lambda: _lift(draw(), below)
+def _lifted(draw: Draw, below: Autoencoder) -> Draw:
+    return lambda with_prior: _lift(draw(with_prior), below)
 
 
 def _lifted_all(

@@ -7,7 +7,7 @@ from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
-__all__ = ["Progress", "RichProgress", "Silence", "make_progress"]
+__all__ = ["Progress", "Record", "RichProgress", "Silence", "losses_of", "make_progress"]
 
 Record = dict[str, str | int | float]
 
@@ -84,10 +84,13 @@ class RichProgress:
         self._bars.advance(self._task)
 
     def epoch(self, record: Record) -> None:
-        self._bars.update(
-            self._task,
-            losses=f"L_r {record['reconstruction_loss']:.4f}  L_c {record['alignment_loss']:.3f}",
-        )
+        self._bars.update(self._task, losses=losses_of(record))
+
+
+def losses_of(record: Record) -> str:
+    """Return the losses of an epoch in a few words; L_c only where it was trained."""
+    losses = f"L_r {record['reconstruction_loss']:.4f}"
+    return losses + (f"  L_c {record['alignment_loss']:.3f}" if "alignment_loss" in record else "")
 
 
 def make_progress(verbose: object) -> Progress:

@@ -92,8 +92,8 @@ def _run_phases(
 ) -> None:
     """Pretrain layer by layer, train end to end, then the decoder; each may be left out."""
 
-    def draw() -> Batch:
-        return source.draw(settings.input_noise)
+    def draw(with_prior: bool) -> Batch:
+        return source.draw(with_prior, settings.input_noise)
 
     if settings.pretrain_max_iter:
         pretrain(network, source.draw, settings, n_given=n_given, **shared)
