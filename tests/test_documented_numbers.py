@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from dkae.experiments.contrasts import CONTRASTS, contrast_recipes
+from dkae.experiments.denoising import DENOISING
 from dkae.experiments.intervals import estimate
 from dkae.experiments.results import read_runs, select
 from dkae.report.study import write_figures
@@ -138,6 +139,19 @@ def test_table_of_what_the_crossing_depends_on(study, recipe):
         names = ("crossing", "L_c(C, P)", "C - P", "L_r")
         found = [float(cell.replace("−", "-")) for cell in row[1:]]
         assert found == [scores[recipe][name] for name in names]
+
+
+def test_errors_with_components_of_all_digits(study):
+    errors = read_json("rows_of_components")["of all digits"]
+    names = ("dkAE + PCA, paper", "dkAE + PCA, default", "kernel PCA, PCK", "linear PCA")
+    paper, default, kernel, linear = (f"{errors[name]:.4f}" for name in names)
+    text = " ".join(study.split())
+    assert f"dkAE + PCA has {paper} (`paper`) and {default} (`default`)" in text
+    assert f"kernel PCA has {kernel} and linear PCA {linear}" in text
+    page = " ".join(DENOISING.differences)
+    assert (
+        f"dkAE + PCA has {paper} (paper) and {default} (default), and kernel PCA {kernel}" in page
+    )
 
 
 def read_json(name: str):

@@ -34,10 +34,16 @@ def test_list_names_every_experiment_with_its_place_in_the_paper():
         assert experiment.reference in line
 
 
+def test_list_of_some(tmp_path):
+    (line,) = succeed("reproduce", "--list", "lambda").stdout.splitlines()
+    assert line.startswith("lambda ")
+    assert "did you mean 'lambda'?" in fail("reproduce", "--list", "lamda")
+
+
 def test_dry_run_shows_the_plan_and_writes_nothing(tmp_path):
     printed = succeed(*SMALL[:-1], "--dry-run", "--out", tmp_path / "new").stdout
     assert "Scale smoke" in printed
-    assert "1 runs with 3 networks to train, about" in printed
+    assert "1 run with 3 networks to train, about" in printed
     assert list(tmp_path.iterdir()) == []
 
 
@@ -58,9 +64,16 @@ def test_dry_run_at_every_scale(tmp_path):
 def test_results_and_plan_of_what_is_done(folder):
     (run,) = read_runs(folder)
     assert (run.experiment, run.recipe, run.scale) == ("tradeoff", "default", "smoke")
-    printed = succeed(*SMALL, folder).stdout
-    assert "Everything is done already" in printed
-    assert f"All 1 results are in {folder}" in printed
+    done = succeed(*SMALL, folder)
+    assert "Everything is done already" in done.stdout
+    assert f"Results in {folder}" in done.stdout
+    assert done.stderr == ""
+
+
+def test_results_of_two_scales_do_not_get_into_one_folder(folder):
+    message = fail("reproduce", "lambda", "--scale", "demo", "--dry-run", "--out", folder)
+    assert "tradeoff-default-seed0.json is a result of the scale smoke" in message
+    assert "pass another --out, or --scale smoke" in message
 
 
 def test_seeds(tmp_path):
@@ -86,14 +99,14 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
 
     monkeypatch.setitem(study.STUDY, "tradeoff", replace(STUDY["tradeoff"], measure=interrupted))
     result = run(*SMALL, tmp_path)
-    assert result.exit_code == 1
+    assert result.exit_code == 130
     assert "the same command goes on from here" in result.stderr
     monkeypatch.setitem(
         study.STUDY,
         "tradeoff",
         replace(STUDY["tradeoff"], measure=lambda *_: Outcome({"x": 1.0})),
     )
-    assert "1 runs with 0 networks" in succeed(*SMALL, tmp_path).stdout
+    assert "1 run with 0 networks" in succeed(*SMALL, tmp_path).stdout
 
 
 def test_jobs(tmp_path, folder):

@@ -169,6 +169,32 @@ def test_posteriors_are_computed_once(workshop, monkeypatch):
     assert len(again.kernel(0).on(again.parts["train"].X)) == SMOKE.n_train
 
 
+def cut(path):
+    path.write_bytes(path.read_bytes()[:1000])
+
+
+def test_damaged_posteriors_are_named_with_the_remedy(workshop):
+    X = workshop.parts["train"].X
+    workshop.kernel(0).on(X)
+    (path,) = workshop.cache.glob("posteriors-*")
+    cut(path)
+    again = Workshop(SMOKE, workshop.cache)
+    with pytest.raises(ValueError, match=rf"{path.name} in the cache is damaged .*: delete it"):
+        again.kernel(0).on(X)
+    path.unlink()
+    assert len(again.kernel(0).on(X)) == SMOKE.n_train
+
+
+def test_a_damaged_network_is_named_with_the_remedy(workshop):
+    workshop.train(NETWORK)
+    (path,) = workshop.cache.glob("network-*.safetensors")
+    cut(path)
+    with pytest.raises(
+        ValueError, match=rf"{path.name} is not .* of the cache: delete it to train"
+    ):
+        Workshop(SMOKE, workshop.cache).train(NETWORK)
+
+
 def test_kernels_of_two_seeds_do_not_wait_for_each_other(workshop, monkeypatch):
     """One is asked for its mixtures while the other is being evaluated, and not yet fitted."""
     first, second = workshop.kernel(0), workshop.kernel(1)

@@ -88,6 +88,13 @@ def test_recipes_differ_in_more_than_colour():
     assert paper.dash != default.dash
 
 
+def test_words_are_in_the_font_of_the_page():
+    figure = draw_digit_rows({"prior": np.eye(4)}, (2, 2))
+    for text in (standalone_svg(figure, "a"), inline_svg(figure, "a", "eye")):
+        assert text.count("font-family: system-ui, ") == text.count("font-family") > 0
+        assert "DejaVu" not in text
+
+
 def test_words_stay_words():
     assert STYLE["svg.fonttype"] == "none"
     assert ">prior</text>" in standalone_svg(draw_digit_rows({"prior": np.eye(4)}, (2, 2)), "a")

@@ -322,3 +322,38 @@ def test_a_number_that_a_result_lacks_is_named(runs, tmp_path):
     folder = write_runs([dataclasses.replace(first, scores={"P": 1.0})], tmp_path / "smoke")
     with pytest.raises(ResultFileError, match=r"a result of ideal-kernel in .* has no 'K_AE'"):
         write_study_page(folder)
+
+
+def test_what_is_broken_in_a_result_is_told(runs, tmp_path):
+    first = next(run for run in runs if run.experiment == "tradeoff")
+    pictures = {name: {**p, "data": "AAAA"} for name, p in first.pictures.items()}
+    for i, broken in enumerate(({"pictures": pictures}, {"scores": None})):
+        folder = write_runs([dataclasses.replace(first, **broken)], tmp_path / str(i))
+        with pytest.raises(
+            ResultFileError, match=r"a result of tradeoff .* is damaged \(.*move it"
+        ):
+            write_study_page(folder)
+
+
+def test_results_one_folder_below_are_found(runs, tmp_path):
+    write_runs(runs[:1], tmp_path / "laptop")
+    with pytest.raises(ValueError, match=r"no results of the study in .*did you mean .*/laptop\?"):
+        write_study_page(tmp_path)
+
+
+def test_a_sweep_that_is_not_whole_waits_for_its_other_runs(runs, tmp_path):
+    some = [run for run in select(runs, "lambda", "paper") if run.point != 0.5]
+    summary = page_of(some, tmp_path / "some").split("<section", 1)[0]
+    assert summary.count("… not all run yet</span>") == 2  # both claims of this sweep
+    assert "With the paper recipe: not all run yet: 2, not run yet: " in " ".join(summary.split())
+
+
+def test_the_command_is_for_where_the_page_is_made(runs, tmp_path, monkeypatch):
+    folder = write_runs(runs, tmp_path / "some" / "where")
+    monkeypatch.chdir(tmp_path)
+    assert "--scale smoke --out some/where" in write_study_page(folder).read_text()
+    monkeypatch.chdir(folder)
+    assert "--scale smoke --out .<" in write_study_page(folder).read_text()
+    (tmp_path / "else").mkdir()
+    monkeypatch.chdir(tmp_path / "else")  # the page may be read by others: no path of this machine
+    assert "--scale smoke --out where<" in write_study_page(folder).read_text()

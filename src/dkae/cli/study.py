@@ -111,18 +111,18 @@ def reproduce(
         from dkae.experiments.study import STUDY
         from dkae.experiments.trainers import choose_jobs
 
+        chosen = [check_choice("experiment", name, STUDY) for name in names] or list(STUDY)
         if only_list:
-            for experiment in STUDY.values():
+            for experiment in map(STUDY.__getitem__, chosen):
                 click.echo(f"{experiment.name:<14}{experiment.reference:<34}{experiment.title}")
             return
-        chosen = [check_choice("experiment", name, STUDY) for name in names] or list(STUDY)
         folder = Path("results") / scale if out is None else out
         recipes = RECIPES if recipe is None else (recipe,)
         keep_freed_memory()  # before the estimate, which is then timed as the study will run
         plan = make_plan(chosen, scales.SCALES[scale], recipes, seeds, folder)
         n_jobs = choose_jobs(jobs)
         _show(plan, n_jobs)
-        if not dry_run:
+        if plan.todo and not dry_run:
             _run(plan, n_jobs)
 
 
@@ -150,6 +150,12 @@ def report(folder: Path, out: Path | None, figures: Path | None) -> None:
     click.echo(f"The page is {page}" + (f", and {len(drawn)} figures in {figures}" * bool(drawn)))
 
 
+class _Interrupted(click.ClickException):
+    """Ctrl-C; a shell expects this number of it."""
+
+    exit_code = 130
+
+
 def _show(plan: Plan, n_jobs: int) -> None:
     """Print the plan and what it will take."""
     from dkae.experiments.estimate import describe
@@ -166,7 +172,7 @@ def _run(plan: Plan, n_jobs: int) -> None:
     try:
         failures = run_plan(plan, progress, n_jobs)
     except KeyboardInterrupt:
-        raise click.ClickException(
+        raise _Interrupted(
             "interrupted; what is done is kept, and the same command goes on from here"
         ) from None
     finally:

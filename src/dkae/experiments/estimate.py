@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sized
 
 import torch
 
@@ -48,13 +49,17 @@ def describe(plan: Plan, n_jobs: int = 1) -> str:
             lines.append(f"  {name:<14}{todo[name]:>3} to run{finished}")
     if plan.todo:
         lines.append(
-            f"{len(plan.todo)} runs with {len(plan.networks)} networks to train, about "
+            f"{_count(plan.todo, 'run')} with {_count(plan.networks, 'network')} to train, about "
             f"{_duration(estimate_seconds(plan, n_jobs))} on this machine"
             + _at_once(n_jobs, len(plan.networks))
         )
     else:
         lines.append("Everything is done already.")
     return "\n".join([*lines, f"Results in {plan.folder}"])
+
+
+def _count(things: Sized, name: str) -> str:
+    return f"{len(things)} {name}" + "s" * (len(things) != 1)
 
 
 def _at_once(n_jobs: int, n_networks: int) -> str:

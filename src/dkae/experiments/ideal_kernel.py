@@ -65,13 +65,13 @@ def _judge_prior(runs: Sequence[Run]) -> Judgement | None:
     gap = estimate(_differences(runs, "P", "C"))
     percent = estimate([100 * (r.scores["P"] - r.scores["C"]) / r.scores["C"] for r in runs])
     priors = [run.scores["P"] for run in runs]
-    better = gap.is_below(0) and percent.mean > IDEAL_KERNEL.paper_values["C vs P, %"]
     return Judgement(
         f"{percent.format(2)} %",
-        verdict(gap.mean <= 0, better),
+        # Never "better": a perfect C is P, so that a larger gap may be no more than less training.
+        verdict(gap.mean <= 0),
         gap.n,
         f"L_c(C, K_I) − L_c(P, K_I) = {gap.format()}, paired ({gap.seeds}); the mean must not be "
-        f"above 0, and {_place(gap)}. {_spread(priors)}",
+        f"above 0. {_place(gap)} {_spread(priors)}",
     )
 
 
@@ -84,10 +84,10 @@ def _spread(priors: Sequence[float]) -> str:
 def _place(gap: Estimate) -> str:
     """Say where the interval lies."""
     if gap.half_width is None:
-        return "there is no interval"
+        return "There is no interval."
     if gap.low <= 0 <= gap.high:
-        return "the interval contains 0"
-    return f"the interval lies {'below' if gap.high < 0 else 'above'} 0"
+        return "The interval contains 0."
+    return f"The interval lies {'below' if gap.high < 0 else 'above'} 0."
 
 
 IDEAL_KERNEL = Experiment(
@@ -131,6 +131,9 @@ IDEAL_KERNEL = Experiment(
         "The level of L_c(P, K_I) is set by how the mixtures' variances are regularised, which the "
         "paper does not state; the table has it for 1e-6 beside the 1e-3 that is used here.",
         "Intervals are ours; the paper has one run.",
+        "Codes that give the prior back exactly are as far from the ideal kernel as it is. So a "
+        "larger gap between the two than in the paper may come from less training, and is not "
+        "called better.",
     ),
     claims=(
         Claim(

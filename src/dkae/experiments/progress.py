@@ -47,7 +47,9 @@ class StudyProgress:
             speed_estimate_period=SPEED_PERIOD,
         )
         total = sum(plan.operations(what) for what in plan.trainings)
-        self._all = self._bars.add_task("all networks", total=total or None, losses="")
+        self._all = self._bars.add_task(
+            "all networks", total=total or None, losses="", visible=total > 0
+        )
 
     def training(self, network: Network) -> _NetworkProgress:
         """Return what draws the bar of a network."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +22,7 @@ from dkae.devices import single_threaded_blas
 from dkae.experiments import provenance
 from dkae.experiments.cost import layer_sizes, operations_of, training_phases
 from dkae.experiments.declaration import Experiment, Job
-from dkae.experiments.results import Run, read_run, write_run
+from dkae.experiments.results import ResultFileError, Run, read_run, write_run
 from dkae.experiments.scales import Scale
 from dkae.experiments.study import STUDY
 from dkae.experiments.trainers import Observer, Trainer, trainer
@@ -79,6 +80,7 @@ def make_plan(
     names: Sequence[str], scale: Scale, recipes: Sequence[str], n_seeds: int | None, folder: Path
 ) -> Plan:
     """Find out what is done in the folder and what is not; write nothing."""
+    _refuse_other_scales(scale, folder)
     workshop = Workshop(scale, folder / CACHE)
     todo: list[Job] = []
     done: list[Job] = []
@@ -121,6 +123,18 @@ def run_plan(plan: Plan, reporter: Reporter, n_jobs: int = 1) -> list[Failure]:
 
 def _path(job: Job, folder: Path) -> Path:
     return folder / f"{job.name}.json"
+
+
+def _refuse_other_scales(scale: Scale, folder: Path) -> None:
+    """Refuse to put results beside those of another scale, which no page would show together."""
+    for path in sorted(folder.glob("[!.]*.json")):
+        with suppress(ResultFileError):  # not a result, or one that `_refuse_others` tells of
+            found = read_run(path).scale
+            if found != scale.name:
+                raise ValueError(
+                    f"{path} is a result of the scale {found}, and those of {scale.name} do not "
+                    f"belong beside it: pass another --out, or --scale {found}"
+                )
 
 
 def _refuse_others(jobs: Sequence[Job], workshop: Workshop, folder: Path) -> None:

@@ -105,7 +105,12 @@ class SharedKernel(FeatureKernel):
         if not path.exists():
             with replacing(path) as temporary:
                 joblib.dump(self.fitted.on(self.rows[part]), temporary)
-        return joblib.load(path)
+        try:
+            return joblib.load(path)
+        except Exception as error:  # there is no telling how a damaged file fails
+            raise ValueError(
+                f"{path} in the cache is damaged ({error}): delete it, it is made anew in seconds"
+            ) from error
 
 
 def _same(a: NDArray[Any], b: Any) -> bool:

@@ -161,7 +161,7 @@ class Workshop:
         """Return the trained network: from the cache, from a checkpoint, or from the start."""
         progress = Silence() if progress is None else progress
         if self.is_trained(network):
-            return load(self._path(network))
+            return _load(self._path(network))
         model = self._estimator(network).set_params(kernel=self.kernel(network.seed))
         lower = None
         if model.pretrain_max_iter:
@@ -174,7 +174,7 @@ class Workshop:
         history = list(model.history_)
         layers = Layers(network.recipe, network.seed)
         if model.pretrain_max_iter and self.has_layers(layers):
-            history = [*load(self._path(layers)).history_, *history]
+            history = [*_load(self._path(layers)).history_, *history]
         return {
             "config": config["network"] | {"params": config["params"]},
             "hash": digest(config),
@@ -190,7 +190,7 @@ class Workshop:
             with self._layers_locks.setdefault(layers, threading.Lock()):  # many need the same
                 if not path.exists():
                     return self._fit(self._layers_estimator(layers), path, progress)
-        return load(path)
+        return _load(path)
 
     def _fit(
         self,
@@ -248,6 +248,14 @@ class Workshop:
             "params": _params(self._layers_estimator(what)),
         }
         return self.cache / f"layers-{digest(config)}.safetensors"
+
+
+def _load(path: Path) -> DeepKernelizedAutoencoder:
+    """Return a model from the cache."""
+    try:
+        return load(path)
+    except ValueError as error:
+        raise ValueError(f"{error}; it is of the cache: delete it to train it anew") from error
 
 
 def _params(estimator: DeepKernelizedAutoencoder) -> dict[str, Any]:

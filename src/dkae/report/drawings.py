@@ -134,7 +134,7 @@ def _kernel_pca(experiment: Experiment, runs: Sequence[Run], scale: str) -> list
         "dkAE (mean over the seeds). Bands: 95 % interval over the seeds, where there are several; "
         "it may be narrower than a line."
     )
-    alt = "L_c of kernel PCA falls with the number of components and crosses the lines of dkAE"
+    alt = "L_c of kernel PCA over the number of components, and the levels of dkAE, by recipe"
     return [Drawing(f"{experiment.name}-curves", figure, caption, alt)]
 
 

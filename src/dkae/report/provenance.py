@@ -20,27 +20,27 @@ _N_LISTED = 8
 def provenance_of(runs: Sequence[Run]) -> dict[str, str]:
     """Return what is to be said of all runs together."""
     records = [run.provenance for run in runs]
+    networks = {model.get("hash"): model for run in runs for model in run.models.values()}
     memory = [float(record.get("peak_memory_mb") or 0) for record in records]
     started = sorted(str(record["started"]) for record in records if record.get("started"))
     facts = {
         "Runs": f"{len(runs)} result files",
-        "Training": _training(runs),
+        "Training": _training(list(networks.values())),
         "Peak memory": f"{max(memory):,.0f} MB" if any(memory) else "",
         "Started": " to ".join(dict.fromkeys((started[0], started[-1]))) if started else "",
         "Versions": _distinct(record.get("versions") for record in records),
-        "Commit": _distinct(record.get("commit") for record in records),
+        "Commit": _distinct(r.get("commit") for r in (*records, *networks.values())),
         "Machine": _distinct(record.get("machine") for record in records),
     }
     return {name: text for name, text in facts.items() if text}
 
 
-def _training(runs: Sequence[Run]) -> str:
-    """Return how long the networks took, each counted once; of a resumed one only the last leg."""
-    networks = {model.get("hash"): model for run in runs for model in run.models.values()}
-    seconds = sum(float(model.get("seconds") or 0) for model in networks.values())
-    n_resumed = sum(bool(model.get("resumed")) for model in networks.values())
-    text = f"{len(networks)} networks, {_format_seconds(seconds)} in all"
-    if any("layer 1" in model.get("history", {}) for model in networks.values()):
+def _training(networks: Sequence[Mapping[str, Any]]) -> str:
+    """Return how long the networks took; of a resumed one only the last leg."""
+    seconds = sum(float(model.get("seconds") or 0) for model in networks)
+    n_resumed = sum(bool(model.get("resumed")) for model in networks)
+    text = f"{len(networks)} networks, {_format_seconds(seconds)} one after another"
+    if any("layer 1" in model.get("history", {}) for model in networks):
         text += " without the layers that they share"
     return text + (f", of {n_resumed} only what came after an interruption" if n_resumed else "")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import binascii
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,10 +27,10 @@ def read_study(folder: Path) -> tuple[list[Run], Scale]:
     _refuse_copies(runs, folder)
     scales = sorted({run.scale for run in runs})
     if not scales:
-        raise ValueError(
-            f"there are no results of the study in {folder}: `dkae reproduce --out {folder}` "
-            "makes them"
-        )
+        below = sorted({path.parent.as_posix() for path in folder.glob("*/[!.]*.json")})
+        where = f"did you mean {' or '.join(below)}?" if below else ""
+        remedy = where or f"`dkae reproduce --out {folder}` makes them"
+        raise ValueError(f"there are no results of the study in {folder}: {remedy}")
     if len(scales) > 1:
         raise ValueError(
             f"the results in {folder} are of several scales ({', '.join(scales)}), whose numbers "
@@ -88,11 +90,12 @@ def _versions(runs: Sequence[Run]) -> dict[str, dict[str, set[str]]]:
 
 @contextmanager
 def damaged(experiment: str, folder: Path) -> Iterator[None]:
-    """Say in which results a number is missing that all of them should have."""
+    """Say in which results something is missing or broken that all of them should have."""
     try:
         yield
-    except KeyError as error:
+    except (KeyError, TypeError, zlib.error, binascii.Error) as error:
+        what = f"has no {error}" if isinstance(error, KeyError) else f"is damaged ({error})"
         raise ResultFileError(
-            f"a result of {experiment} in {folder} has no {error} where all of them have it: move "
-            "it away; `dkae reproduce` makes it anew"
+            f"a result of {experiment} in {folder} {what}, unlike the others: move it away; "
+            "`dkae reproduce` makes it anew"
         ) from error

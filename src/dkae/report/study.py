@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,8 @@ class Section:
     """What the page says of one experiment."""
 
     experiment: Experiment
+    #: Those of which there are runs.
+    recipes: set[str]
     n_runs: int
     n_jobs: int
     missing: list[Job]
@@ -53,6 +56,13 @@ class Section:
     def is_partial(self, recipe: str) -> bool:
         """Say whether runs of the recipe are missing: verdicts may change with them."""
         return any(job.recipe == recipe for job in self.missing)
+
+    def verdict(self, decision: Decision, recipe: str) -> str:
+        """Return the verdict on a claim, or what it waits for."""
+        judgement = decision.judgements[recipe]
+        if judgement is not None:
+            return judgement.verdict
+        return "not all run yet" if recipe in self.recipes else "not run yet"
 
     @property
     def missing_text(self) -> list[str]:
@@ -129,6 +139,7 @@ def _make_section(
         decisions = [_decide(claim, runs) for claim in experiment.claims]
     return Section(
         experiment=experiment,
+        recipes={run.recipe for run in runs},
         n_runs=len(runs),
         n_jobs=len(jobs),
         missing=[job for job in jobs if (job.recipe, job.seed, job.point) not in there],
@@ -145,19 +156,20 @@ def _decide(claim: Claim, runs: Sequence[Run]) -> Decision:
 
 def _count_verdicts(sections: Sequence[Section]) -> dict[str, dict[str, int]]:
     """Return how often each verdict was given, by recipe."""
-    counts: dict[str, dict[str, int]] = {}
+    counts = {}
     for recipe in RECIPES:
-        counts[recipe] = dict.fromkeys((*get_args(Verdict), "not run yet"), 0)
-        for decision in (d for section in sections for d in section.decisions):
-            judgement = decision.judgements[recipe]
-            counts[recipe][judgement.verdict if judgement else "not run yet"] += 1
+        found = Counter(s.verdict(d, recipe) for s in sections for d in s.decisions)
+        counts[recipe] = {
+            v: found[v] for v in (*get_args(Verdict), "not all run yet", "not run yet")
+        }
     return counts
 
 
 def _command(experiment: str, scale: Scale, folder: Path) -> str:
-    """Return what to type; a folder far away by its name, as others may read the page."""
+    """Return what to type here; a folder elsewhere by its name, as others may read the page."""
     command = f"dkae reproduce {experiment}".rstrip() + f" --scale {scale.name}"
     if folder.parts[-2:] == ("results", scale.name):
         return command
-    named = folder.resolve().name if folder.is_absolute() else folder.as_posix()
-    return f"{command} --out {shlex.quote(named)}"
+    whole = folder.resolve()
+    named = whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else Path(whole.name)
+    return f"{command} --out {shlex.quote(named.as_posix())}"

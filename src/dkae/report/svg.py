@@ -25,6 +25,9 @@ _PAGE_COLORS = {
     style.PURPLE: "var(--purple)",
 }
 
+#: The font of the page, and what looks like it where there is none.
+FONTS = "system-ui, 'Helvetica Neue', Arial, sans-serif"
+
 #: L_c, N_c, K_AE: a letter with an index.
 _SYMBOL = re.compile(r"\b([A-Z])_([A-Za-z]+)\b")
 
@@ -75,9 +78,7 @@ def _clean(text: str) -> str:
     text = re.sub(r"<!DOCTYPE.*?>", "", text, flags=re.DOTALL)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL)
-    text = re.sub(
-        r"(font: [^;\"]*?px) [^;\"]*", r"\1 system-ui, 'Helvetica Neue', Arial, sans-serif", text
-    )
+    text = re.sub(r"font-family: [^;\"]*", f"font-family: {FONTS}", text)
     return re.sub(r">([^<>]+)</text>", lambda match: f">{_with_indices(match[1])}</text>", text)
 
 
