@@ -3,7 +3,7 @@
 The paper denoises the digits 5 and 6 and says that "both models are fitted on the training set",
 which may be that of the two digits or all of it. The study fits components and pre-image to the two
 digits. Here are both, on the test rows of 5 and 6 with the study's noise, one seed. Networks are
-taken from the cache of ``results/laptop``, or trained: on two cores about ten minutes. Writes
+taken from the cache of ``results/laptop``, or trained: on two cores ten to fifteen minutes. Writes
 ``results/rows_of_components.json``: the mean squared error to the clean images.
 """
 

@@ -1,10 +1,10 @@
 """A training step of the paper's network against its bare matrix products, and what follows.
 
 All in one run, in turn, the median of twenty: a step of each recipe, its matrix products alone, and
-the block of the prior that comes with its batch. Then the hours of training at the scale laptop
-with such steps and blocks (without measuring), also if its batches were smaller, and the speed at
-which it takes two hours. Freed memory is kept as in ``dkae reproduce``. Half a minute on two cores.
-Writes ``results/training_step.json``, where other processors keep what they have.
+the block of the prior that comes with its batch where λ > 0. Then the hours of training at the
+scale laptop with such steps and blocks (without measuring), also if its batches were smaller, and
+the speed at which it takes two hours. Freed memory is kept as in ``dkae reproduce``. Half a minute
+on two cores. Writes ``results/training_step.json``, where other processors keep what they have.
 """
 
 from __future__ import annotations
@@ -161,7 +161,8 @@ def main() -> None:
     results["gigaflops_of_a_step_for_two_hours"] = round(total / 7200e9)
     print(json.dumps(results, indent=1))
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    text = json.dumps(known | {machine()["processor"]: results}, indent=1)
+    here = f"{machine()['processor']}, {n_cores} cores"
+    text = json.dumps(known | {here: results}, indent=1)
     RESULTS.write_text(text + "\n")
 
 

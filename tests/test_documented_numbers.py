@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.stats import spearmanr
 
 from dkae.experiments.contrasts import CONTRASTS, contrast_recipes
 from dkae.experiments.denoising import DENOISING
 from dkae.experiments.intervals import estimate
 from dkae.experiments.results import read_runs, select
+from dkae.experiments.sweeps import LAMBDA
 from dkae.report.study import write_figures
 
 ROOT = Path(__file__).parents[1]
@@ -139,6 +141,23 @@ def test_table_of_what_the_crossing_depends_on(study, recipe):
         names = ("crossing", "L_c(C, P)", "C - P", "L_r")
         found = [float(cell.replace("−", "-")) for cell in row[1:]]
         assert found == [scores[recipe][name] for name in names]
+
+
+@pytest.mark.parametrize("recipe", ["paper", "default"])
+def test_the_rule_for_trends_that_was_given_up(runs, study, recipe):
+    losses = {r.point: r.scores["validation"] for r in select(runs, "lambda", recipe)}
+    ranks = spearmanr(list(losses), [loss["alignment_loss"] for loss in losses.values()])
+    found = f"{ranks.statistic:.2f}".replace("-", "−")
+    assert f"{found} (`{recipe}`)" in " ".join(study.split())
+    assert f"{found} {recipe}" in " ".join(LAMBDA.assumptions)
+
+
+@pytest.mark.parametrize("recipe", ["paper", "default"])
+def test_components_of_two_digits_are_those_of_the_study(runs, recipe):
+    """On another processor a network is another one, by a per cent."""
+    ours = read_json("rows_of_components")["of 5 and 6"][f"dkAE + PCA, {recipe}"]
+    (run,) = [r for r in select(runs, "denoising", recipe) if (r.seed, r.point) == (0, "clean")]
+    assert ours == pytest.approx(run.scores["5 and 6"]["dkAE + PCA"]["mse"], rel=0.02)
 
 
 def test_errors_with_components_of_all_digits(study):

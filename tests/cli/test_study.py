@@ -34,7 +34,7 @@ def test_list_names_every_experiment_with_its_place_in_the_paper():
         assert experiment.reference in line
 
 
-def test_list_of_some(tmp_path):
+def test_list_of_some():
     (line,) = succeed("reproduce", "--list", "lambda").stdout.splitlines()
     assert line.startswith("lambda ")
     assert "did you mean 'lambda'?" in fail("reproduce", "--list", "lamda")

@@ -13,6 +13,7 @@ from dkae import DeepKernelizedAutoencoder
 from dkae.experiments.scales import SCALES
 from dkae.experiments.workshop import REG_COVAR, Network, Workshop, digest
 from dkae.kernels import ProbabilisticClusterKernel
+from dkae.persistence import load, save
 from dkae.spectral import KernelPCA
 from dkae.training.progress import Silence
 
@@ -229,6 +230,24 @@ def test_an_alignment_loss_is_always_to_the_prior(workshop):
     for i in (1, 2, 3):
         assert set(history[f"layer {i}"]) == {"loss", "reconstruction_loss"}
     assert "alignment_loss" in history["layer 4"]
+
+
+def test_one_of_an_older_cache_is_left_out(workshop):
+    model = workshop.train(NETWORK)
+    (path,) = workshop.cache.glob("layers-*.safetensors")
+    lower = load(path)
+    for record in lower.history_:
+        record["alignment_loss"] = 7.0
+    save(lower, path)
+    assert "alignment_loss" not in workshop.describe(NETWORK, model)["history"]["layer 1"]
+
+
+def test_a_damaged_note_is_named_with_the_remedy(workshop):
+    model = workshop.train(NETWORK)
+    (path,) = workshop.cache.glob("network-*.json")
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"{path.name} in the cache is damaged .*: delete it"):
+        workshop.describe(NETWORK, model)
 
 
 def test_describing_a_network_trains_nothing(workshop, monkeypatch):

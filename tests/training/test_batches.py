@@ -70,7 +70,8 @@ def test_block_belongs_to_the_rows():
 def test_a_batch_without_its_block_is_the_same_batch():
     with_prior, without = source(), source()
     for noise in (0.0, 0.5, 0.0):
-        a, b = with_prior.draw(True, noise), without.draw(False, noise)
+        a = with_prior.draw(True, input_noise=noise)
+        b = without.draw(False, input_noise=noise)
         assert torch.equal(a.inputs, b.inputs)
         assert torch.equal(a.targets, b.targets)
         assert b.prior_gram is None

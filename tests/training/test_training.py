@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from dataclasses import fields
 
 import numpy as np
@@ -13,7 +12,6 @@ import torch
 from dkae import recipes
 from dkae.autoencoder import Autoencoder
 from dkae.training import loop, run
-from dkae.training.progress import Silence
 from dkae.training.settings import LEARNING_RATES, Settings
 
 
@@ -49,55 +47,6 @@ def test_plain_autoencoder_does_not_depend_on_the_kernel(digits, tiny):
     a, b = (tiny(alignment_weight=0, kernel=kernel).fit(digits) for kernel in ("rbf", "linear"))
     for x, y in zip(weights(a), weights(b), strict=True):
         np.testing.assert_array_equal(x, y)
-
-
-class TestWhereTheKernelIsEvaluated:
-    """A block of the prior may cost more than a step: only for those that learn from it."""
-
-    @pytest.fixture
-    def phase_of_blocks(self, digits, tiny, monkeypatch):
-        """Fit a model and return the phase of each block of the prior, and the model."""
-
-        def fit(**params):
-            phases, current = [], ["before"]
-
-            class Watching(Silence):
-                def start(self, phase, n_steps):
-                    current.append(phase)
-
-            def block(prior, rows, columns=None):
-                phases.append(current[-1])
-                return original(prior, rows, columns)
-
-            model = tiny(hidden_layer_sizes=(12,), pretrain_max_iter=1, epoch=5, verbose=Watching())
-            model.set_params(max_iter=2, decoder_max_iter=3, **params)
-            prior = type(model._make_kernel(None).fit(digits).on(digits))
-            original = prior.block
-            with monkeypatch.context() as patch:
-                patch.setattr(prior, "block", block)
-                model.fit(digits)
-            # One block is looked at before training: a kernel that fails should fail at once.
-            assert phases.pop(0) == "before"
-            return Counter(phases), model
-
-        return fit
-
-    def test_for_the_steps_of_the_code_layer_and_of_the_whole(self, phase_of_blocks):
-        blocks, model = phase_of_blocks(alignment_weight=0.1)
-        assert blocks == {"layer 2": 5, "fine-tuning": 10}
-        for record in model.history_:
-            assert ("alignment_loss" in record) == (record["phase"] in blocks)
-
-    def test_for_no_step_of_a_plain_autoencoder(self, phase_of_blocks):
-        blocks, model = phase_of_blocks(alignment_weight=0)
-        assert blocks == {}
-        assert not any("alignment_loss" in record for record in model.history_)
-
-    def test_for_the_validation_part_in_every_epoch(self, phase_of_blocks):
-        blocks, model = phase_of_blocks(alignment_weight=0, validation_fraction=0.2)
-        # 60 rows are two blocks of 30.
-        assert blocks == {"layer 1": 2, "layer 2": 2, "fine-tuning": 4, "decoder": 6}
-        assert all(0 < record["validation_alignment_loss"] < 2 for record in model.history_)
 
 
 def test_pure_alignment_leaves_the_decoder_alone(digits, tiny):

@@ -15,6 +15,9 @@ __all__ = ["FORMAT", "ResultFileError", "Run", "read_run", "read_runs", "select"
 
 FORMAT = "dkae run 1"
 
+#: Fields of a run that are tables of names.
+_TABLES = ("config", "scores", "pictures", "models", "counts", "provenance")
+
 
 class ResultFileError(ValueError):
     """A file is not the result of a run, or is damaged."""
@@ -62,12 +65,22 @@ def read_run(path: Path) -> Run:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content.pop("format") != FORMAT:
             raise ValueError("another format")
-        return Run(**content)
+        run = Run(**content)
+        _check_tables(run)
+        return run
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ResultFileError(
             f"{path} is not a result of this version of dkae ({error}): move it away, or name the "
             "folder that `dkae reproduce` wrote to; if it was a result, that makes it anew"
         ) from error
+
+
+def _check_tables(run: Run) -> None:
+    """Refuse a run in which something else stands where a table of names belongs."""
+    for tables in ({name: getattr(run, name) for name in _TABLES}, run.models):
+        for name, table in tables.items():
+            if not isinstance(table, dict):
+                raise TypeError(f"{name} is {table!r}, not a table of names")
 
 
 def read_runs(folder: Path) -> list[Run]:

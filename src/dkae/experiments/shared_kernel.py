@@ -107,9 +107,12 @@ class SharedKernel(FeatureKernel):
                 joblib.dump(self.fitted.on(self.rows[part]), temporary)
         try:
             return joblib.load(path)
+        except (MemoryError, OSError):
+            raise
         except Exception as error:  # there is no telling how a damaged file fails
             raise ValueError(
-                f"{path} in the cache is damaged ({error}): delete it, it is made anew in seconds"
+                f"{path} in the cache is damaged ({type(error).__name__}): delete it, it is made "
+                "anew in seconds"
             ) from error
 
 

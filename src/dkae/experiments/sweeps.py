@@ -153,8 +153,9 @@ _ASSUMPTIONS = (
     "L_r is the mean squared error of a pixel, L_c is Eq. 6 on all pairs of the validation rows.",
     "One seed by default: the trend over the axis is large against the spread of seeds.",
     "How “rises” and “falls” are judged was changed after the first complete sweep over λ. It was "
-    "a rank correlation of 0.8, which takes the noise of a flat stretch for a trend: L_c missed it "
-    "with both recipes (−0.73 paper, −0.68 default), and the trade-off was not reproduced.",
+    "a rank correlation of 0.8, which takes the noise of a flat stretch for a trend: at the scale "
+    "laptop L_c misses it with both recipes (−0.75 paper, −0.68 default), and the trade-off over λ "
+    "was not reproduced.",
 )
 
 LAMBDA = Experiment(

@@ -174,14 +174,29 @@ class Workshop:
         history = list(model.history_)
         layers = Layers(network.recipe, network.seed)
         if model.pretrain_max_iter and self.has_layers(layers):
-            history = [*_load(self._path(layers)).history_, *history]
+            lower = _load(self._path(layers)).history_
+            # In a cache of an older version they have an L_c, which is to another kernel.
+            names = ("phase", "loss", "reconstruction_loss")
+            history = [*({name: record[name] for name in names} for record in lower), *history]
         return {
             "config": config["network"] | {"params": config["params"]},
             "hash": digest(config),
             "layers": [model.n_features_in_, *model.hidden_layer_sizes, model.n_components],
-            **json.loads(self._path(network).with_suffix(".json").read_text(encoding="utf-8")),
+            **self._note(network),
             "history": _columns(history),
         }
+
+    def _note(self, network: Network) -> dict[str, Any]:
+        """Return how the network was made."""
+        path = self._path(network).with_suffix(".json")
+        try:
+            note: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(
+                f"{path} in the cache is damaged ({error}): delete it with the network beside it, "
+                "which is then trained anew"
+            ) from error
+        return note
 
     def _pretrain(self, layers: Layers, progress: Progress) -> DeepKernelizedAutoencoder:
         """Return a model of the layers below the code alone, pretrained."""

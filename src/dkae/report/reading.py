@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dkae.experiments.results import ResultFileError, Run, read_runs
+from dkae.experiments.pictures import unpack
+from dkae.experiments.results import ResultFileError, Run, read_run, read_runs
 from dkae.experiments.scales import SCALES, Scale
 from dkae.experiments.study import STUDY
 from dkae.experiments.workshop import digest
@@ -27,7 +27,7 @@ def read_study(folder: Path) -> tuple[list[Run], Scale]:
     _refuse_copies(runs, folder)
     scales = sorted({run.scale for run in runs})
     if not scales:
-        below = sorted({path.parent.as_posix() for path in folder.glob("*/[!.]*.json")})
+        below = sorted({p.parent.as_posix() for p in folder.glob("*/[!.]*.json") if _is_result(p)})
         where = f"did you mean {' or '.join(below)}?" if below else ""
         remedy = where or f"`dkae reproduce --out {folder}` makes them"
         raise ValueError(f"there are no results of the study in {folder}: {remedy}")
@@ -42,7 +42,27 @@ def read_study(folder: Path) -> tuple[list[Run], Scale]:
             f"have; it has {', '.join(SCALES)}"
         )
     _refuse_versions(runs, folder)
+    _refuse_broken_pictures(runs, folder)
     return runs, SCALES[scales[0]]
+
+
+def _is_result(path: Path) -> bool:
+    try:
+        return read_run(path).experiment in STUDY
+    except ResultFileError:
+        return False
+
+
+def _refuse_broken_pictures(runs: Sequence[Run], folder: Path) -> None:
+    for run in runs:
+        for name, picture in run.pictures.items():
+            try:
+                unpack(picture)
+            except (KeyError, TypeError, ValueError, zlib.error) as error:
+                raise ResultFileError(
+                    f"{folder / run.job.name}.json is damaged, its picture {name!r} cannot be read "
+                    f"({error}): move it away; `dkae reproduce` makes it anew"
+                ) from error
 
 
 def _refuse_copies(runs: Sequence[Run], folder: Path) -> None:
@@ -90,12 +110,11 @@ def _versions(runs: Sequence[Run]) -> dict[str, dict[str, set[str]]]:
 
 @contextmanager
 def damaged(experiment: str, folder: Path) -> Iterator[None]:
-    """Say in which results something is missing or broken that all of them should have."""
+    """Say in which results a number is missing that all of them should have."""
     try:
         yield
-    except (KeyError, TypeError, zlib.error, binascii.Error) as error:
-        what = f"has no {error}" if isinstance(error, KeyError) else f"is damaged ({error})"
+    except KeyError as error:
         raise ResultFileError(
-            f"a result of {experiment} in {folder} {what}, unlike the others: move it away; "
-            "`dkae reproduce` makes it anew"
+            f"a result of {experiment} in {folder} has no {error} where all of them have it: move "
+            "it away; `dkae reproduce` makes it anew"
         ) from error

@@ -78,7 +78,8 @@ def _clean(text: str) -> str:
     text = re.sub(r"<!DOCTYPE.*?>", "", text, flags=re.DOTALL)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL)
-    text = re.sub(r"font-family: [^;\"]*", f"font-family: {FONTS}", text)
+    # Before 3.10, matplotlib writes all of a font in one: "font: 9px 'DejaVu Sans', …".
+    text = re.sub(r"(font-family: |font: [^;\"]*?px )[^;\"]*", rf"\g<1>{FONTS}", text)
     return re.sub(r">([^<>]+)</text>", lambda match: f">{_with_indices(match[1])}</text>", text)
 
 

@@ -82,7 +82,7 @@ class BatchSource:
         self.rng = rng
         self.device = device
 
-    def draw(self, with_prior: bool = True, input_noise: float = 0.0) -> Batch:
+    def draw(self, with_prior: bool = True, *, input_noise: float = 0.0) -> Batch:
         """Return the next batch: distinct rows, independent of the batches before it.
 
         The rows are the same with and without the prior. With `input_noise` each row of the inputs

@@ -14,7 +14,11 @@ Record = dict[str, str | int | float]
 
 @runtime_checkable
 class Progress(Protocol):
-    """Is told of phases, steps and finished epochs."""
+    """Is told of phases, steps and finished epochs.
+
+    The record of an epoch is what stands in ``history_``: it has no ``alignment_loss`` where
+    nothing learns from the kernel.
+    """
 
     def __enter__(self) -> Self: ...
     def __exit__(

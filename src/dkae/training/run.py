@@ -93,7 +93,7 @@ def _run_phases(
     """Pretrain layer by layer, train end to end, then the decoder; each may be left out."""
 
     def draw(with_prior: bool) -> Batch:
-        return source.draw(with_prior, settings.input_noise)
+        return source.draw(with_prior, input_noise=settings.input_noise)
 
     if settings.pretrain_max_iter:
         pretrain(network, source.draw, settings, n_given=n_given, **shared)
