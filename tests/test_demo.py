@@ -12,6 +12,7 @@ import dkae
 from dkae.datasets import load_mnist20k
 from dkae.experiments.demo import run_demo
 from dkae.report.demo import write_demo_page
+from dkae.report.pages import set_prose
 from dkae.training import FINE_TUNING
 
 FIGURES = ["reconstructions", "gram", "losses"]
@@ -162,7 +163,7 @@ def test_prior_is_an_rbf_kernel(arrays):
 
 def test_page_shows_every_score_with_four_digits(page, results):
     for name, value in results["scores"].items():
-        assert re.search(rf"{re.escape(name)}</td><td[^>]*>{value:.4f}</td>", page)
+        assert re.search(rf"{re.escape(str(set_prose(name)))}</td><td[^>]*>{value:.4f}</td>", page)
 
 
 def test_page_says_that_it_is_smaller_than_the_paper(page):
