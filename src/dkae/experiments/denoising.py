@@ -261,8 +261,8 @@ DENOISING = Experiment(
     differences=(
         "The paper does not say whether its networks and mixtures saw all digits or the two, nor "
         "to which of them its components were fitted. At the scale laptop, with components of all "
-        "digits, dkAE + PCA has 0.0352 (paper) and 0.0443 (default), and kernel PCA 0.0552 "
-        "(benchmarks/rows_of_components.py, one seed).",
+        "digits, dkAE + PCA has 0.0352 ± 0.0011 (paper) and 0.0448 ± 0.0024 (default), and kernel "
+        "PCA 0.0515 ± 0.0079 (benchmarks/rows_of_components.py, three seeds).",
         "The PCK is nearly piecewise constant, and noise moves an image into other clusters: the "
         "more its variances are regularised the better kernel PCA denoises.",
         "With three times the steps of the scale laptop dkAE + PCA denoises worse, not better "
