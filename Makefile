@@ -12,11 +12,11 @@ help: ## show this list
 
 # Made anew when the dependencies change; otherwise a second run starts at once. The variable pins
 # the build backend too, which pip installs into an environment of its own.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml study/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dkae needs Python 3.11 or newer; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
 	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet \
-	    --disable-pip-version-check --editable '.[dev]'
+	    --disable-pip-version-check --editable '.[dev]' --editable study
 	@touch $@
 
 demo: $(READY) ## train on digits, run the study in small, leave pages in demo/ and demo/study/
@@ -25,8 +25,8 @@ demo: $(READY) ## train on digits, run the study in small, leave pages in demo/ 
 	$(BIN)/dkae report demo/study
 
 study: $(READY) ## every table and figure of the paper at the scale laptop: hours, and it can be interrupted
-	$(BIN)/dkae reproduce --scale laptop
-	$(BIN)/dkae report results/laptop
+	$(BIN)/dkae reproduce --scale laptop --out study/results/laptop
+	$(BIN)/dkae report study/results/laptop
 
 test: $(READY) ## run the whole test suite
 	$(BIN)/python -m pytest

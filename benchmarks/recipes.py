@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dkae import DeepKernelizedAutoencoder, recipes
-from dkae.comparison import compare_grams
 from dkae.datasets import load_mnist20k
+from dkae.metrics.comparison import compare_grams
 
 RESULTS = Path(__file__).parent / "results" / "recipes.json"
 

@@ -24,19 +24,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from dkae_study.allocation import keep_freed_memory
+from dkae_study.cost import layer_sizes, step_operations, training_phases
+from dkae_study.provenance import machine
+from dkae_study.runner import make_plan
+from dkae_study.scales import SCALES
+from dkae_study.study import STUDY
+from dkae_study.workshop import REG_COVAR
 
 from dkae import recipes
-from dkae.allocation import keep_freed_memory
+from dkae._runtime.threads import in_threads
 from dkae.datasets import load_mnist20k
-from dkae.experiments.cost import layer_sizes, step_operations, training_phases
-from dkae.experiments.provenance import machine
-from dkae.experiments.runner import make_plan
-from dkae.experiments.scales import SCALES
-from dkae.experiments.study import STUDY
-from dkae.experiments.workshop import REG_COVAR
 from dkae.kernels import ProbabilisticClusterKernel
 from dkae.kernels.base import Prior
-from dkae.threads import in_threads
 from dkae.training import DECODER
 from dkae.training.batches import Batch
 from dkae.training.loop import train_step

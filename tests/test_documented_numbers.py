@@ -9,15 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dkae_study.contrasts import CONTRASTS, contrast_recipes
+from dkae_study.denoising import DENOISING
+from dkae_study.intervals import estimate
+from dkae_study.report.study import write_figures
+from dkae_study.results import read_runs, select
+from dkae_study.sweeps import LAMBDA
 from PIL import Image
 from scipy.stats import spearmanr
-
-from dkae.experiments.contrasts import CONTRASTS, contrast_recipes
-from dkae.experiments.denoising import DENOISING
-from dkae.experiments.intervals import estimate
-from dkae.experiments.results import read_runs, select
-from dkae.experiments.sweeps import LAMBDA
-from dkae.report.study import write_figures
 
 ROOT = Path(__file__).parents[1]
 RESULTS, FIGURES = ROOT / "results" / "laptop", ROOT / "docs" / "images" / "study"

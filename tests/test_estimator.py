@@ -81,7 +81,7 @@ def test_uint8_images_are_accepted(tiny):
 def test_chunks_make_no_difference(trained, monkeypatch):
     model, X = trained
     whole = model.transform(X)
-    monkeypatch.setattr("dkae.autoencoder.N_CHUNK_ROWS", 7)
+    monkeypatch.setattr("dkae.networks.stacked.N_CHUNK_ROWS", 7)
     np.testing.assert_allclose(model.transform(X), whole, rtol=1e-4, atol=1e-5)
 
 

@@ -10,16 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dkae import clustering, codespace, datasets, kernels, metrics, recipes, spectral
+    from dkae import codespace, datasets, kernels, metrics, recipes, spectral
     from dkae.estimator import DeepKernelizedAutoencoder
     from dkae.persistence import load, save
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "DeepKernelizedAutoencoder",
     "__version__",
-    "clustering",
     "codespace",
     "datasets",
     "kernels",

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 
-from dkae.checks import check_integer, check_number
+from dkae._runtime.checks import check_integer, check_number
 
 __all__ = ["Invertible", "class_means", "code_pca", "combine", "denoise", "interpolate", "traverse"]
 

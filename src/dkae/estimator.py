@@ -13,12 +13,17 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dkae.autoencoder import ACTIVATIONS, Autoencoder, build_autoencoder, choose_output_activation
-from dkae.checks import check_boolean, check_choice, check_integer
-from dkae.comparison import compare_grams
-from dkae.fitting import unchanged_on_failure
+from dkae._runtime.checks import check_boolean, check_choice, check_integer
+from dkae._runtime.fitting import unchanged_on_failure
 from dkae.kernels import Kernel, Precomputed, check_block, make_kernel
 from dkae.kernels.base import FixedPrior, Floats, sample_rows
+from dkae.metrics.comparison import compare_grams
+from dkae.networks.stacked import (
+    ACTIVATIONS,
+    Autoencoder,
+    build_autoencoder,
+    choose_output_activation,
+)
 from dkae.training import (
     FINE_TUNING,
     Progress,

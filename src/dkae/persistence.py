@@ -20,11 +20,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from dkae import __version__
-from dkae.atomic import replacing
-from dkae.autoencoder import Autoencoder, Layer
-from dkae.devices import choose_device
+from dkae._runtime.devices import choose_device
+from dkae._runtime.files import replacing
 from dkae.estimator import DeepKernelizedAutoencoder
 from dkae.kernels import PairwiseKernel
+from dkae.networks.stacked import Autoencoder, Layer
 
 __all__ = ["ModelFileError", "load", "save"]
 

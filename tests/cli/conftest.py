@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from dkae_study import allocation
 
-from dkae import DeepKernelizedAutoencoder, allocation
+from dkae import DeepKernelizedAutoencoder
 from tests.cli.helpers import TINY, make_estimator, succeed
 
 

@@ -6,11 +6,12 @@ import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import dkae_study.demo
+import dkae_study.report.demo
 import numpy as np
 import pytest
 
-import dkae.experiments.demo
-import dkae.report.demo
+import dkae
 from dkae import load
 from dkae.cli import main
 from dkae.datasets.files import load_dataset, read_array
@@ -264,8 +265,8 @@ def demo_calls(monkeypatch):
         calls.append((out, kwargs))
         return {"scores": {"test alignment": 0.123456}}
 
-    monkeypatch.setattr(dkae.experiments.demo, "run_demo", run_demo)
-    monkeypatch.setattr(dkae.report.demo, "write_demo_page", lambda out: out / "index.html")
+    monkeypatch.setattr(dkae_study.demo, "run_demo", run_demo)
+    monkeypatch.setattr(dkae_study.report.demo, "write_demo_page", lambda out: out / "index.html")
     return calls
 
 
@@ -289,8 +290,8 @@ def test_demo_refuses_wrong_options(option, demo_calls):
 def test_demo_without_the_report_extra_says_what_to_install(demo_calls, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     for module in ("demo", "pages"):
-        monkeypatch.delitem(sys.modules, f"dkae.report.{module}", raising=False)
-    assert "pip install 'dkae[report]'" in fail("demo", "-o", tmp_path)
+        monkeypatch.delitem(sys.modules, f"dkae_study.report.{module}", raising=False)
+    assert "pip install 'dkae[plot]' dkae-study" in fail("demo", "-o", tmp_path)
     assert demo_calls == []
 
 

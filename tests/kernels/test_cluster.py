@@ -15,9 +15,11 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dkae.datasets import load_mnist20k
-from dkae.kernels import ProbabilisticClusterKernel, cluster, screening
-from dkae.kernels.compact import compress, concatenate
-from dkae.kernels.mixtures import moments_of, posteriors
+from dkae.kernels import ProbabilisticClusterKernel
+from dkae.kernels.cluster import kernel as cluster
+from dkae.kernels.cluster import screening
+from dkae.kernels.cluster.compact import compress, concatenate
+from dkae.kernels.cluster.mixtures import moments_of, posteriors
 
 SMALL = ProbabilisticClusterKernel(5, 3, random_state=0)
 
@@ -115,7 +117,7 @@ def test_constant_features_cancel(X):
 def test_batches_and_chunks_make_no_difference(X, covariance_type, monkeypatch):
     kernel = clone(SMALL).set_params(covariance_type=covariance_type)
     whole = clone(kernel).fit(X).transform(X)
-    monkeypatch.setattr("dkae.kernels.mixtures.MAX_BATCH_BYTES", 30_000)
+    monkeypatch.setattr("dkae.kernels.cluster.mixtures.MAX_BATCH_BYTES", 30_000)
     monkeypatch.setattr(cluster, "N_CHUNK_ROWS", 33)
     np.testing.assert_allclose(clone(kernel).fit(X).transform(X), whole, atol=1e-5)
 

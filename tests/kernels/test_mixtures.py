@@ -9,9 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
-from dkae.kernels import em
-from dkae.kernels.em import FitResult, fit_mixtures
-from dkae.kernels.mixtures import COVARIANCES, Mixtures, batches, by_size, log_joint, posteriors
+from dkae.kernels.cluster import em
+from dkae.kernels.cluster.em import FitResult, fit_mixtures
+from dkae.kernels.cluster.mixtures import (
+    COVARIANCES,
+    Mixtures,
+    batches,
+    by_size,
+    log_joint,
+    posteriors,
+)
 
 PRECISIONS = {
     "diag": lambda c: 1 / c,
@@ -149,7 +156,7 @@ def test_batches_do_not_change_the_result(covariance_type, monkeypatch):
     initial = start(X.numpy(), [2, 2, 3, 5, 8], covariance_type, 0)
     params = {"reg_covar": 1e-6, "tol": 1e-3, "max_iter": 100}
     whole = fit(X, initial, covariance_type, **params)
-    monkeypatch.setattr("dkae.kernels.mixtures.MAX_BATCH_BYTES", 4 * 4 * 8)
+    monkeypatch.setattr("dkae.kernels.cluster.mixtures.MAX_BATCH_BYTES", 4 * 4 * 8)
     assert len(list(batches(whole.mixtures))) > 2
     parts = fit(X, initial, covariance_type, **params)
     assert torch.equal(whole.n_iter, parts.n_iter)
@@ -226,7 +233,7 @@ def test_threads_do_not_change_the_result(covariance_type, monkeypatch):
     X = torch.from_numpy(clouds(0))
     initial = start(X.numpy(), [2, 2, 3, 5, 8], covariance_type, 0)
     params = {"reg_covar": 1e-6, "tol": 1e-3, "max_iter": 100}
-    monkeypatch.setattr("dkae.kernels.mixtures.MAX_BATCH_BYTES", 4 * 4 * 8)
+    monkeypatch.setattr("dkae.kernels.cluster.mixtures.MAX_BATCH_BYTES", 4 * 4 * 8)
     before, results = torch.get_num_threads(), []
     for n_threads in (1, 4):
         torch.set_num_threads(n_threads)

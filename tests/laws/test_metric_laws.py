@@ -11,8 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dkae import comparison, metrics
+from dkae import metrics
 from dkae.kernels import PairwiseKernel
+from dkae.metrics import comparison
 
 N = 7
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from dkae.autoencoder import Autoencoder
+from dkae.networks.stacked import Autoencoder
 from dkae.training import DECODER, checkpoint, loop, run
 from tests.training.helpers import Killed, assert_same
 

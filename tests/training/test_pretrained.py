@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from dkae.autoencoder import Autoencoder
+from dkae.networks.stacked import Autoencoder
 from tests.training.helpers import Killed, assert_same
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dkae import recipes
-from dkae.autoencoder import Autoencoder
+from dkae.networks.stacked import Autoencoder
 from dkae.training import loop, run
 from dkae.training.settings import LEARNING_RATES, Settings
 

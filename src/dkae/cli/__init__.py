@@ -1,20 +1,54 @@
 """The command line: parses, dispatches, and turns errors into one clear line.
 
 torch and scikit-learn are imported inside the commands only, so that ``dkae --help`` is fast.
+Another distribution adds a command by an entry point of the group ``dkae.commands``.
 """
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint, entry_points
+
 import click
 
 from dkae import __version__
-from dkae.cli import models, study
-from dkae.cli.options import example
+from dkae.cli.models import COMMANDS
+from dkae.cli.options import check_folder, clear_errors, example
 
-__all__ = ["main"]
+__all__ = ["check_folder", "clear_errors", "example", "main"]
+
+#: Where other distributions name their commands.
+ENTRY_POINTS = "dkae.commands"
+#: Commands of the distribution dkae-study, which a user may ask for without having it.
+OF_THE_STUDY = ("demo", "report", "reproduce")
+
+
+class Commands(click.Group):
+    """Our own commands, and those of other distributions, which are loaded when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*self.commands, *_added()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        if cmd_name in (added := _added()):
+            command: click.Command = added[cmd_name].load()
+            return command
+        if cmd_name in OF_THE_STUDY:
+            raise click.ClickException(
+                f"`dkae {cmd_name}` belongs to the study of the paper, a distribution of its own: "
+                "pip install dkae-study"
+            )
+        return None
+
+
+def _added() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
 @click.group(
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=example(
         "dkae fit mnist20k:train -o model.safetensors",
@@ -27,5 +61,5 @@ def main() -> None:
     """Explicit, invertible feature maps for any kernel: deep kernelized autoencoders."""
 
 
-for _command in (*models.COMMANDS, *study.COMMANDS):
+for _command in COMMANDS:
     main.add_command(_command)

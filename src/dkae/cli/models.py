@@ -53,7 +53,7 @@ def fit(
 ) -> None:
     """Learn a feature map from DATA and save it as one file."""
     with clear_errors():
-        from dkae.checks import check_choice
+        from dkae._runtime.checks import check_choice
         from dkae.datasets.files import read_array
         from dkae.persistence import save
         from dkae.recipes import RECIPES
@@ -225,7 +225,7 @@ def _parse(text: str) -> Any:
 
 
 def _check_names(params: dict[str, Any], known: dict[str, Any]) -> None:
-    from dkae.checks import check_choice
+    from dkae._runtime.checks import check_choice
 
     for name in params:
         check_choice("parameter", name, known)

@@ -57,6 +57,6 @@ def clear_errors() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name not in ("jinja2", "matplotlib"):
             raise
-        raise click.ClickException(f"{error}: pip install 'dkae[report]'") from error
+        raise click.ClickException(f"{error}: pip install 'dkae[plot]' dkae-study") from error
     except (ValueError, OSError, FloatingPointError) as error:
         raise click.ClickException(" ".join(str(error).split())) from error

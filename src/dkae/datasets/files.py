@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.utils import Bunch
 
-from dkae.atomic import replacing
-from dkae.checks import check_choice
+from dkae._runtime.checks import check_choice
+from dkae._runtime.files import replacing
 from dkae.datasets.idx import DataFileError, read_idx
 from dkae.datasets.mnist import fetch_mnist, load_mnist20k
 

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel as _GPKernel
 
-from dkae.checks import check_choice
+from dkae._runtime.checks import check_choice
 from dkae.kernels.base import Kernel, Prior, check_block
 from dkae.kernels.cluster import ProbabilisticClusterKernel
 from dkae.kernels.compose import center, normalize

@@ -22,7 +22,7 @@ from sklearn.metrics.pairwise import (
     pairwise_kernels,
 )
 
-from dkae.checks import check_choice, check_number
+from dkae._runtime.checks import check_choice, check_number
 from dkae.kernels.base import Floats, sample_rows
 
 __all__ = ["HEURISTICS", "choose_gamma"]

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from dkae.checks import check_integer, check_number
+from dkae._runtime.checks import check_integer, check_number
 from dkae.kernels.base import Floats, Kernel, Prior, Rows, diagonal_of, sample_rows
 
 __all__ = [

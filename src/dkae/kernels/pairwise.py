@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 
-from dkae.checks import check_choice, check_number
+from dkae._runtime.checks import check_choice, check_number
 from dkae.kernels.bandwidth import choose_gamma
 from dkae.kernels.base import Floats, Kernel
 

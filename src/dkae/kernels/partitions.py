@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.ensemble import RandomTreesEmbedding
 
-from dkae.checks import check_integer
+from dkae._runtime.checks import check_integer
 from dkae.kernels.base import Floats, Kernel, Prior, Rows
 from dkae.kernels.features import FeatureKernel, check_fitted
 

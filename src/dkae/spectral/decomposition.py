@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae.fitting import warn_caller
+from dkae._runtime.fitting import warn_caller
 from dkae.kernels.base import NEGATIVE_MASS_TOLERANCE, Prior, check_symmetry, sample_rows
 from dkae.spectral.eigensolver import Eigenpairs, dense_eigenpairs, largest_eigenpairs
 from dkae.spectral.operators import FeatureOperator, GramOperator

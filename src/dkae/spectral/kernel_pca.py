@@ -23,8 +23,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dkae.checks import check_boolean, check_choice, check_integer
-from dkae.fitting import unchanged_on_failure
+from dkae._runtime.checks import check_boolean, check_choice, check_integer
+from dkae._runtime.fitting import unchanged_on_failure
 from dkae.kernels import FeatureKernel, Kernel, Precomputed, make_kernel
 from dkae.spectral.decomposition import SOLVERS, Components, Decomposition
 from dkae.spectral.operators import times

@@ -22,8 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dkae.checks import check_choice, check_integer, check_number
-from dkae.fitting import unchanged_on_failure, warn_caller
+from dkae._runtime.checks import check_choice, check_integer, check_number
+from dkae._runtime.fitting import unchanged_on_failure, warn_caller
 from dkae.kernels.bandwidth import choose_gamma
 from dkae.kernels.pairwise import pairwise_names
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dkae.checks import check_choice, check_integer
+from dkae._runtime.checks import check_choice, check_integer
 from dkae.kernels.base import Floats, Prior, Rows
 
 __all__ = ["Batch", "BatchSource", "batches_per_epoch"]

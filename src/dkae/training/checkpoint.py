@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from dkae.atomic import replacing
-from dkae.autoencoder import Autoencoder
+from dkae._runtime.files import replacing
+from dkae.networks.stacked import Autoencoder
 from dkae.training.fingerprint import check_same_run
 from dkae.training.progress import Record
 

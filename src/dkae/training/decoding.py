@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from dkae.autoencoder import Autoencoder
+from dkae.networks.stacked import Autoencoder
 from dkae.training.loop import Draw, train
 from dkae.training.settings import Settings
 

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dkae.autoencoder import Autoencoder
 from dkae.kernels.base import Floats, Prior, sample_rows
+from dkae.networks.stacked import Autoencoder
 from dkae.training.settings import Settings
 
 __all__ = ["check_same_run", "fingerprint"]

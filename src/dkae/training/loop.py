@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dkae._runtime.devices import autocast
 from dkae.alignment import Losses, dkae_loss
-from dkae.autoencoder import Autoencoder
-from dkae.devices import autocast
+from dkae.networks.stacked import Autoencoder
 from dkae.training.batches import Batch
 from dkae.training.checkpoint import NoCheckpoint, Stateful
 from dkae.training.progress import Progress, Record

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from dkae.autoencoder import Autoencoder, Layer
+from dkae.networks.stacked import Autoencoder, Layer
 from dkae.training.batches import Batch
 from dkae.training.checkpoint import NoCheckpoint
 from dkae.training.loop import Draw, train

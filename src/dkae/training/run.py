@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from dkae.autoencoder import Autoencoder
-from dkae.devices import choose_device, single_threaded_blas
+from dkae._runtime.devices import choose_device, single_threaded_blas
 from dkae.kernels.base import Floats, Prior, Rows
+from dkae.networks.stacked import Autoencoder
 from dkae.training.batches import Batch, BatchSource, batches_per_epoch
 from dkae.training.checkpoint import Checkpoint, NoCheckpoint
 from dkae.training.decoding import train_decoder

@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 import torch
 
-from dkae.checks import check_boolean, check_choice, check_integer, check_number
-from dkae.devices import PRECISIONS, choose_device
+from dkae._runtime.checks import check_boolean, check_choice, check_integer, check_number
+from dkae._runtime.devices import PRECISIONS, choose_device
 from dkae.training.batches import batches_per_epoch
 
 __all__ = ["LEARNING_RATES", "Optimizer", "Schedule", "Settings"]

@@ -1,0 +1,1 @@
+"""What runs underneath: devices, threads, files that appear whole, checks, and manners of a fit."""

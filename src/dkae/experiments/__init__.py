@@ -1,1 +1,0 @@
-"""Runs that write their results as plain data; drawing them is the report's work."""

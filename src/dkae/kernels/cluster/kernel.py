@@ -1,0 +1,342 @@
+r"""The Probabilistic Cluster Kernel: how often two rows share a component of many mixtures.
+
+Gaussian mixtures with :math:`g = 2, \dots, G` components are fitted from :math:`q = 1, \dots, Q`
+random starts each. With the posterior :math:`\pi_i(q, g)` of row i under mixture (q, g), Eq. 4 is
+
+.. math:: \kappa(x_i, x_j) = \frac1Z \sum_{q=1}^{Q} \sum_{g=2}^{G} \pi_i(q, g)^\top \pi_j(q, g) .
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from dkae._runtime.checks import check_choice, check_integer, check_number
+from dkae._runtime.devices import choose_device
+from dkae._runtime.threads import in_threads
+from dkae.kernels.base import Floats, Kernel, Rows, finite_float32
+from dkae.kernels.cluster.compact import CompactPosteriors, compress, concatenate
+from dkae.kernels.cluster.em import FitResult, fit_mixtures
+from dkae.kernels.cluster.mixtures import COVARIANCES, posteriors
+from dkae.kernels.cluster.screening import Screening
+from dkae.kernels.cluster.starts import INITS, start_mixtures
+from dkae.kernels.features import FeatureKernel, FeaturePrior
+
+__all__ = ["ProbabilisticClusterKernel"]
+
+#: Rows whose posteriors are computed together, in each thread: 57 MB in float64 at 13,920
+#: components. Fewer make the products slower.
+N_CHUNK_ROWS = 512
+#: A warning is due if more than this share of the mixtures is lost.
+MAX_LOST_SHARE = 0.05
+
+
+class ProbabilisticClusterKernel(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]  # scikit-learn is untyped
+    TransformerMixin,  # type: ignore[misc]
+    FeatureKernel,
+):
+    """The Probabilistic Cluster Kernel (PCK), Eq. 4 of the paper.
+
+    Parameters
+    ----------
+    max_components : int, default=30
+        G: mixtures have 2 to G components.
+    n_initializations : int, default=30
+        Q: random starts for each number of components.
+    covariance_type : {"diag", "spherical", "full"}, default="diag"
+        Shape of the components. "full" takes minutes and, on 200 rows of many features, 4.4 GB at
+        Q = G = 30.
+    reg_covar : float, default=1e-6
+        Added to the variances.
+    max_fit_samples : int, default=200
+        The mixtures are fitted on a random subset of at most this many rows, as in the paper.
+    init : {"random", "k-means++"}, default="random"
+        How the first means are chosen among the rows. Weights start equal, and covariances as the
+        mean variance in all directions.
+    max_iter, tol : int and float, default=100 and 1e-3
+        Expectation maximisation ends when the mean log-likelihood changes by less than `tol`; a
+        mixture that has not converged after `max_iter` steps is left out.
+    normalize : {"mixtures", "max", "cosine"}, default="mixtures"
+        Z is the number of fitted mixtures, the largest κ(x, x) of the rows that they were fitted
+        on, or such that κ(x, x) = 1 for every x.
+    tolerance : float, default=1e-3
+        Posteriors are kept in a compact form of about one byte for each row and mixture, which
+        changes κ (with Z the number of mixtures) by at most this. With 0 they are dense float32.
+    random_state : int, RandomState or None, default=None
+        Seed of the subset; each (q, g) has a seed of its own made from it.
+    device : {"auto", "cpu", "cuda"}, default="cpu"
+        Where the mixtures are fitted and evaluated, in float64.
+
+    Attributes
+    ----------
+    n_mixtures_ : int
+        Mixtures that were fitted.
+    mixtures_ : Mixtures
+        Their parameters, on the centred features that matter.
+    n_iter_ : int
+        Most steps that a mixture took.
+    largest_ : float
+        Largest squared norm of the posteriors of the fit rows, with ``normalize="max"``.
+    """
+
+    def __init__(
+        self,
+        max_components: int = 30,
+        n_initializations: int = 30,
+        *,
+        covariance_type: str = "diag",
+        reg_covar: float = 1e-6,
+        max_fit_samples: int = 200,
+        init: str = "random",
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        normalize: str = "mixtures",
+        tolerance: float = 1e-3,
+        random_state: Any = None,
+        device: str = "cpu",
+    ) -> None:
+        self.max_components = max_components
+        self.n_initializations = n_initializations
+        self.covariance_type = covariance_type
+        self.reg_covar = reg_covar
+        self.max_fit_samples = max_fit_samples
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.normalize = normalize
+        self.tolerance = tolerance
+        self.random_state = random_state
+        self.device = device
+
+    def __str__(self) -> str:
+        return "kernel 'pck'"
+
+    # --- the kernel --------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Fit the mixtures on a random subset of the rows."""
+        self._check_params()
+        X = validate_data(self, X, dtype=[np.float32, np.float64], ensure_min_samples=2)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        n_fit = min(len(X), self.max_fit_samples)
+        sample = X[np.random.default_rng(seed).choice(len(X), n_fit, replace=False)]
+        self._offset, self._basis = _reduction(sample, self.covariance_type)
+        rows = self._reduce(sample)
+        sizes, start = start_mixtures(
+            rows,
+            self._most_components(n_fit),
+            self.n_initializations,
+            init=self.init,
+            reg_covar=self.reg_covar,
+            seed=seed,
+        )
+        result = fit_mixtures(
+            rows,
+            sizes,
+            start,
+            self.covariance_type,
+            reg_covar=self.reg_covar,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        self._keep_converged(result)
+        if self.normalize == "max":
+            self.largest_ = float(posteriors(rows, self.mixtures_).square().sum(dim=1).max())
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Return the posteriors Π(x) under all mixtures side by side, exact, in float32."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float32, np.float64], reset=False)
+        result = np.empty((len(X), self._n_features_out), dtype=np.float32)
+        for i, part in enumerate(self._posteriors(X)):
+            result[i * N_CHUNK_ROWS : (i + 1) * N_CHUNK_ROWS] = part.cpu().numpy()
+        return result
+
+    def features(self, X: Any) -> Floats:
+        """Return Φ(x) = Π(x) / √Z, exact."""
+        phi = self.transform(X)
+        phi *= self._scales(np.einsum("ij,ij->i", phi, phi))[:, None]
+        return phi
+
+    def feature_matrix(self, X: Any) -> Any:
+        """Return Φ(X), sparse and within `tolerance` if that is not 0."""
+        prior = self.on(X)
+        return prior.features if self.tolerance == 0 else prior.feature_matrix()
+
+    def evaluate(self, X: Any, Y: Any) -> Any:
+        prior = self.on(X)
+        other = prior if Y is None else self.on(Y)
+        return prior.product(other)
+
+    # Of the compact posteriors, so that it agrees with the Gram matrix to the last digit.
+    diag = Kernel.diag
+
+    def on(self, X: Any) -> Any:
+        """Return the Gram matrix of the rows, from posteriors that are computed once."""
+        if self.tolerance == 0:
+            return _DensePrior(self.features(X), str(self))
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float32, np.float64], reset=False)
+        compact = concatenate(list(self._compact(X)))
+        return _CompactPrior(compact, self._scales(compact.squared_norms()))
+
+    # --- the parts of fit --------------------------------------------------------------------
+
+    def _check_params(self) -> None:
+        check_integer("max_components", self.max_components, at_least=2)
+        check_integer("n_initializations", self.n_initializations, at_least=1)
+        check_choice("covariance_type", self.covariance_type, COVARIANCES)
+        check_number("reg_covar", self.reg_covar, 0)
+        check_integer("max_fit_samples", self.max_fit_samples, at_least=2)
+        check_choice("init", self.init, INITS)
+        check_integer("max_iter", self.max_iter, at_least=1)
+        check_number("tol", self.tol, 0, open_low=True)
+        check_choice("normalize", self.normalize, ["mixtures", "max", "cosine"])
+        check_number("tolerance", self.tolerance, 0, 1)
+        choose_device(self.device)
+
+    def _most_components(self, n_rows: int) -> int:
+        """Return the size of the largest mixture that so many rows allow."""
+        if n_rows < self.max_components:
+            warnings.warn(
+                f"max_components={self.max_components}, but the mixtures are fitted on {n_rows} "
+                f"rows: those with more than {n_rows} components are left out",
+                UserWarning,
+                stacklevel=3,
+            )
+        return min(self.max_components, n_rows)
+
+    def _keep_converged(self, result: FitResult) -> None:
+        n_all, n_kept = len(result.converged), int(result.converged.sum())
+        if n_kept == 0:
+            raise ValueError(
+                f"none of the {n_all} mixtures converged: raise max_iter={self.max_iter} or "
+                f"reg_covar={self.reg_covar:g}"
+            )
+        if n_all - n_kept > MAX_LOST_SHARE * n_all:
+            warnings.warn(
+                f"{n_all - n_kept} of {n_all} mixtures collapsed or did not converge and are left "
+                f"out: raise max_iter={self.max_iter} or reg_covar={self.reg_covar:g}",
+                UserWarning,
+                stacklevel=3,
+            )
+        self.mixtures_ = result.mixtures.select(result.converged)
+        self.n_mixtures_ = n_kept
+        self.n_iter_ = int(result.n_iter.max())
+
+    # --- the mixtures on rows ----------------------------------------------------------------
+
+    def _reduce(self, X: NDArray[Any]) -> Tensor:
+        """Return the rows in the coordinates that the mixtures are fitted in, in float64."""
+        basis = self._basis
+        if basis.ndim == 1:
+            reduced = X[:, basis] - self._offset[basis]
+        else:
+            reduced = (X - self._offset) @ basis
+        return torch.from_numpy(reduced.astype(np.float64)).to(choose_device(self.device))
+
+    def _posteriors(self, X: NDArray[Any]) -> Iterator[Tensor]:
+        for i in range(0, len(X), N_CHUNK_ROWS):
+            yield posteriors(self._reduce(X[i : i + N_CHUNK_ROWS]), self.mixtures_)
+
+    def _compact(self, X: NDArray[Any]) -> Iterator[CompactPosteriors]:
+        """Yield compact posteriors by chunks of rows."""
+        epsilon = self.tolerance / 4
+        if self.covariance_type == "full":
+            for exact in self._posteriors(X):
+                yield compress(exact, self.mixtures_.sizes.tolist(), epsilon)
+        else:
+            screening = Screening(self.mixtures_, epsilon)
+            yield from in_threads(
+                lambda i: screening.compress(self._reduce(X[i : i + N_CHUNK_ROWS])),
+                range(0, len(X), N_CHUNK_ROWS),
+                self.mixtures_.means.device,
+            )
+
+    def _scales(self, squared_norms: NDArray[Any]) -> Floats:
+        """Return the factor of each row: 1 / √Z, or 1 / ‖Π(x)‖ for the cosine."""
+        if self.normalize == "cosine":
+            z = squared_norms
+        else:
+            if self.normalize == "max" and not hasattr(self, "largest_"):
+                raise ValueError("normalize='max' was set after fit: call fit again")
+            one = self.largest_ if self.normalize == "max" else float(self.n_mixtures_)
+            z = np.full(len(squared_norms), one)
+        scales: Floats = (1 / np.sqrt(z)).astype(np.float32)
+        return scales
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.mixtures_.weights)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+
+class _DensePrior(FeaturePrior):
+    """Exact posteriors, dense."""
+
+    def product(self, other: FeaturePrior) -> Floats:
+        return finite_float32(self.features @ other.features.T, self.name)
+
+
+class _CompactPrior:
+    """Compact posteriors, and the factor of each row."""
+
+    def __init__(self, posteriors: CompactPosteriors, scales: Floats) -> None:
+        self.posteriors = posteriors
+        self.scales = scales
+
+    def __len__(self) -> int:
+        return len(self.posteriors)
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
+        part = _CompactPrior(self.posteriors[rows], self.scales[rows])
+        if columns is None:
+            return part.product(part)
+        return part.product(_CompactPrior(self.posteriors[columns], self.scales[columns]))
+
+    def feature_matrix(self) -> sparse.csr_array:
+        phi = self.posteriors.to_csr()
+        phi.data *= np.repeat(self.scales, np.diff(phi.indptr))
+        return phi
+
+    def product(self, other: _CompactPrior) -> Floats:
+        gram = self.posteriors.product(other.posteriors)
+        gram *= self.scales[:, None]
+        gram *= other.scales
+        return gram
+
+
+def _reduction(
+    sample: NDArray[Any], covariance_type: str
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Return the offset and the columns or the basis in which the posteriors are unchanged.
+
+    Diagonal: where all rows agree in a feature, every component has the same mean and the variance
+    `reg_covar` there, and the feature cancels in the posterior. Full: outside the span of the
+    centred rows every component has the covariance reg_covar · I, and what is orthogonal to the
+    span cancels. Spherical: a component's one variance reaches into all features; none can go.
+    """
+    offset = sample.mean(axis=0, dtype=np.float64)
+    if covariance_type == "diag":
+        return offset, np.flatnonzero(np.ptp(sample, axis=0) > 0)
+    if covariance_type == "spherical":
+        return offset, np.arange(sample.shape[1])
+    _, values, directions = np.linalg.svd(sample - offset, full_matrices=False)
+    rank = int((values > values[0] * max(sample.shape) * np.finfo(np.float64).eps).sum())
+    return offset, directions[:rank].T

@@ -1,0 +1,69 @@
+"""Where the mixtures of the Probabilistic Cluster Kernel start.
+
+The means are g distinct rows, the weights equal, and the covariances the mean variance of all rows
+in all directions. Each mixture (q, g) has a seed of its own, so that it does not depend on which
+others there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.cluster import kmeans_plusplus
+from torch import Tensor
+
+from dkae.kernels.cluster.mixtures import Mixtures, log_joint
+
+__all__ = ["INITS", "start_mixtures"]
+
+INITS = ("random", "k-means++")
+
+
+def start_mixtures(
+    rows: Tensor,
+    max_components: int,
+    n_initializations: int,
+    *,
+    init: str,
+    reg_covar: float,
+    seed: int,
+) -> tuple[Tensor, Callable[[slice], Tensor]]:
+    """Return the sizes of all mixtures, and how to get log w N(x) before the first step."""
+    chosen = [
+        first_means(rows, g, init, [seed, q, g])
+        for g in range(2, max_components + 1)
+        for q in range(n_initializations)
+    ]
+    sizes = torch.tensor([len(c) for c in chosen], device=rows.device)
+    weights = torch.repeat_interleave(1 / sizes.to(rows.dtype), sizes).unsqueeze(1)
+    # One table of log-densities, around each row that is a first mean, serves every mixture.
+    centres, first = (
+        torch.from_numpy(t).to(rows.device)
+        for t in np.unique(np.concatenate(chosen), return_inverse=True)
+    )
+    table = log_joint(rows, _around(rows, centres, reg_covar))
+
+    def log_densities(part: slice) -> Tensor:
+        return table.index_select(0, first[part]).add_(weights[part].log())
+
+    return sizes, log_densities
+
+
+def first_means(rows: Tensor, g: int, init: str, seed: list[int]) -> NDArray[np.intp]:
+    """Return the numbers of the rows that are the first means of one mixture."""
+    rng = np.random.default_rng(seed)
+    if init == "random" or rows.shape[1] == 0:  # no features are left if all rows agree
+        return rng.choice(len(rows), g, replace=False)
+    state = np.random.RandomState(rng.integers(2**31))
+    return np.asarray(kmeans_plusplus(rows.cpu().numpy(), g, random_state=state)[1])
+
+
+def _around(rows: Tensor, centres: Tensor, reg_covar: float) -> Mixtures:
+    """Return a component of weight 1 around each of some rows."""
+    variance = float((rows - rows.mean(dim=0)).square().sum()) / max(1, rows.numel())
+    covariances = rows.new_full((len(centres), 1), variance + reg_covar)
+    one = torch.tensor([len(centres)], device=rows.device)
+    return Mixtures(one, rows.new_ones(len(centres)), rows[centres], covariances)

@@ -1,0 +1,51 @@
+r"""Measures of what a code space is worth, one function for each.
+
+Gram matrices are passed as :data:`GramLike`: an (n, n) array, or an object that is read block by
+block, such as ``kernel.on(X)`` or :func:`code_gram` of codes. They are taken to be symmetric and
+are gone through tile by tile, so that nothing of size n × n is built; time is O(n²).
+
+===========================  ====  ==========================================
+Measure                      best  worst (for positive semi-definite matrices)
+===========================  ====  ==========================================
+:func:`alignment`            1     0
+:func:`centered_alignment`   1     0
+:func:`alignment_loss`       0     √2
+:func:`relative_error`       0     1
+===========================  ====  ==========================================
+
+Measures of clusters against classes are in clusters, and here by name.
+"""
+
+from __future__ import annotations
+
+from sklearn.manifold import trustworthiness
+
+from dkae.metrics.clusters import ClusteringScores, cluster_accuracy, clustering_scores
+from dkae.metrics.codes import alignment_loss_curve, code_gram, psnr, reconstruction_error
+from dkae.metrics.comparison import GramLike
+from dkae.metrics.grams import (
+    alignment,
+    alignment_loss,
+    centered_alignment,
+    ideal_loss,
+    mean_over_blocks,
+    relative_error,
+)
+
+__all__ = [
+    "ClusteringScores",
+    "GramLike",
+    "alignment",
+    "alignment_loss",
+    "alignment_loss_curve",
+    "centered_alignment",
+    "cluster_accuracy",
+    "clustering_scores",
+    "code_gram",
+    "ideal_loss",
+    "mean_over_blocks",
+    "psnr",
+    "reconstruction_error",
+    "relative_error",
+    "trustworthiness",
+]

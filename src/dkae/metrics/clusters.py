@@ -1,0 +1,91 @@
+"""How well clusters agree with classes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+from dkae.kernels.base import Rows
+
+__all__ = ["ClusteringScores", "cluster_accuracy", "clustering_scores", "count_labels"]
+
+
+class ClusteringScores(NamedTuple):
+    """Three measures of agreement; each is 1 if clusters and classes are the same up to names."""
+
+    accuracy: float
+    nmi: float
+    ari: float
+
+
+def cluster_accuracy(y: Any, clusters: Any) -> float:
+    r"""Return the share of rows that are right under the best one-to-one matching.
+
+    .. math:: \frac 1 n \max_\pi \sum_c \left| \{ i : \text{cluster}_i = c, y_i = \pi(c) \} \right|
+
+    Clusters are matched with classes (Hungarian method). Where there are more of one kind, the
+    rows of those that are left over count as wrong.
+
+    Parameters
+    ----------
+    y, clusters : array-like of shape (n,)
+        Class and cluster of each row: numbers or strings, also mixed. -1, which some methods give
+        to noise, is a cluster like any other.
+    """
+    return _matched_share(*_check_pair(y, clusters))
+
+
+def clustering_scores(y: Any, clusters: Any) -> ClusteringScores:
+    """Return `cluster_accuracy`, normalised mutual information and adjusted Rand index.
+
+    Parameters
+    ----------
+    y, clusters : array-like of shape (n,)
+        Class and cluster of each row, as in `cluster_accuracy`.
+    """
+    pair = _check_pair(y, clusters)
+    nmi, ari = normalized_mutual_info_score(*pair), adjusted_rand_score(*pair)
+    return ClusteringScores(_matched_share(*pair), float(nmi), float(ari))
+
+
+def count_labels(labels: Any, name: str) -> int:
+    """Return the number of labels, and refuse what is not a list of at least one."""
+    if np.ndim(labels) != 1:
+        raise ValueError(f"{name} has shape {np.shape(labels)}: pass one label for each row")
+    if len(labels) == 0:
+        raise ValueError(f"{name} is empty: pass the label of at least one row")
+    return len(labels)
+
+
+def _matched_share(y: Rows, clusters: Rows) -> float:
+    n_classes, n_clusters = int(y.max()) + 1, int(clusters.max()) + 1
+    counts = np.bincount(y * n_clusters + clusters, minlength=n_classes * n_clusters)
+    counts = counts.reshape(n_classes, n_clusters)
+    return float(counts[linear_sum_assignment(counts, maximize=True)].sum() / len(y))
+
+
+def _check_pair(y: Any, clusters: Any) -> tuple[Rows, Rows]:
+    n, n_clusters = count_labels(y, "y"), count_labels(clusters, "clusters")
+    if n != n_clusters:
+        raise ValueError(
+            f"y has {n} labels, but clusters has {n_clusters}: pass both for the same rows"
+        )
+    return _number(y, "y"), _number(clusters, "clusters")
+
+
+def _number(labels: Any, name: str) -> Rows:
+    """Return labels as numbers 0, 1, ..., and refuse rows without one."""
+    if isinstance(labels, np.ndarray) and labels.dtype != object:
+        distinct, numbers = np.unique(labels, return_inverse=True)
+        missing = bool((distinct != distinct).any())
+    else:
+        # One by one, because NumPy would make a string of 1 among strings.
+        keys: dict[Any, int] = {}
+        numbers = np.array([keys.setdefault(label, len(keys)) for label in labels], dtype=np.intp)
+        missing = any(key is None or key != key for key in keys)
+    if missing:
+        raise ValueError(f"{name} has rows without a label (None or NaN): leave these rows out")
+    return numbers

@@ -1,0 +1,151 @@
+"""What codes are worth: their Gram matrix, the prior they represent, the rows they give back."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from dkae._runtime.checks import check_number
+from dkae.kernels.base import Prior
+from dkae.kernels.features import FeaturePrior
+from dkae.metrics.comparison import Doubles, GramLike, as_prior, check_sizes, tiles
+
+__all__ = ["alignment_loss_curve", "code_gram", "psnr", "reconstruction_error"]
+
+#: Entries of X that are looked at together: 8 MB in float64.
+N_CHUNK_ENTRIES = 2**20
+#: Rows of codes that are looked at together.
+N_CHUNK_ROWS = 1024
+
+
+def code_gram(codes: Any) -> Prior:
+    """Return the Gram matrix of codes, ``codes @ codes.T``, to be read block by block.
+
+    Parameters
+    ----------
+    codes : array-like of shape (n, n_components)
+        Codes, or any other features.
+    """
+    return FeaturePrior(_check_codes(codes), "the Gram matrix of codes")
+
+
+def alignment_loss_curve(codes: Any, prior: GramLike) -> Doubles:
+    r"""Return L_c of the first m components of the codes, for every m, in one pass over the prior.
+
+    With the components :math:`z_i`, the columns of the codes :math:`Z`, and
+    :math:`Z_m = (z_1, \dots, z_m)`,
+
+    .. math::
+        \langle Z_m Z_m^\top, P \rangle = \sum_{i \le m} z_i^\top P z_i, \qquad
+        \| Z_m Z_m^\top \|^2 = \| Z_m^\top Z_m \|^2 = \sum_{i, j \le m} (z_i^\top z_j)^2 .
+
+    Parameters
+    ----------
+    codes : array-like of shape (n, n_components)
+        Codes, the most important component first, such as scores of kernel PCA.
+    prior : GramLike of n rows
+        Gram matrix that they should represent.
+
+    Returns
+    -------
+    array of shape (n_components,)
+        The losses for m = 1, 2, ...; values below 1e-7 cannot be told from zero.
+    """
+    Z, P = _check_codes(codes), as_prior(prior, "prior")
+    check_sizes((FeaturePrior(Z, "codes"), P), ("codes", "prior"))
+    with_prior, prior_squares = np.zeros(Z.shape[1]), 0.0
+    for tile in tiles((P,), ("prior",)):
+        (values,) = tile.values
+        left, right = (Z[part].astype(np.float64) for part in (tile.rows, tile.columns))
+        with_prior += tile.weight * np.einsum("im,im->m", left, values @ right)
+        prior_squares += tile.weight * float(np.vdot(values, values))
+    squares = _products_of_columns(Z) ** 2
+    code_norms = np.sqrt(squares.cumsum(axis=0).cumsum(axis=1).diagonal())
+    return _losses(with_prior.cumsum(), code_norms, math.sqrt(prior_squares))
+
+
+def _products_of_columns(Z: NDArray[Any]) -> Doubles:
+    """Return ZᵀZ in float64, from chunks of rows: there is no copy of the codes in float64."""
+    products = np.zeros((Z.shape[1], Z.shape[1]))
+    for start in range(0, len(Z), N_CHUNK_ROWS):
+        chunk = Z[start : start + N_CHUNK_ROWS].astype(np.float64)
+        products += chunk.T @ chunk
+    return products
+
+
+def _losses(products: Doubles, code_norms: Doubles, prior_norm: float) -> Doubles:
+    """Return √(2 - 2A), and the distance to a zero matrix as `alignment_loss` has it."""
+    norms = code_norms * prior_norm
+    cosines = np.divide(products, norms, out=np.zeros_like(norms), where=norms > 0)
+    losses: Doubles = np.sqrt(2 - 2 * np.clip(cosines, -1, 1))
+    losses[norms == 0] = ((code_norms > 0) != (prior_norm > 0))[norms == 0]
+    return losses
+
+
+def _check_codes(codes: Any) -> NDArray[Any]:
+    checked: NDArray[Any] = check_array(codes, dtype=[np.float32, np.float64], input_name="codes")
+    return checked
+
+
+def reconstruction_error(X: Any, X_hat: Any) -> float:
+    r"""Return the mean squared error over all entries (Eq. 3, averaged as in Eq. 8).
+
+    .. math:: \frac{1}{nd} \sum_{i=1}^{n} \| x_i - \hat x_i \|^2
+
+    Parameters
+    ----------
+    X, X_hat : array-like of the same shape, with rows along the first axis
+        Rows and their reconstructions. There is no copy of them in float64, only one of few rows.
+    """
+    a, b = _check_numbers(X, "X"), _check_numbers(X_hat, "X_hat")
+    if a.shape != b.shape:
+        raise ValueError(
+            f"X has shape {a.shape}, but X_hat has shape {b.shape}: pass a reconstruction of each "
+            "row, in the same order"
+        )
+    step = max(1, N_CHUNK_ENTRIES * len(a) // a.size)
+    total = 0.0
+    for start in range(0, len(a), step):
+        rows = slice(start, start + step)
+        difference = _finite_chunk(a[rows], "X") - _finite_chunk(b[rows], "X_hat")
+        total += float(np.vdot(difference, difference))
+    return total / a.size
+
+
+def psnr(X: Any, X_hat: Any, peak: float = 1.0) -> float:
+    r"""Return the peak signal-to-noise ratio in decibels; infinite if nothing was lost.
+
+    .. math:: 10 \log_{10} \frac{\text{peak}^2}{\text{MSE}}
+
+    Parameters
+    ----------
+    X, X_hat : array-like of the same shape
+        Rows and their reconstructions.
+    peak : float, default=1.0
+        The range of the values: 1 for pixels in [0, 1], 255 for bytes.
+    """
+    peak = check_number("peak", peak, 0, open_low=True)
+    error = reconstruction_error(X, X_hat)
+    return 20 * math.log10(peak) - 10 * math.log10(error) if error > 0 else math.inf
+
+
+def _check_numbers(X: Any, name: str) -> NDArray[Any]:
+    values = np.asarray(X)
+    if values.dtype.kind not in "buif":
+        raise ValueError(f"{name} has entries of type {values.dtype}: pass real numbers")
+    if values.ndim == 0:
+        raise ValueError(f"{name} is a single number: pass an array with one row for each sample")
+    if values.size == 0:
+        raise ValueError(f"{name} has shape {values.shape} and is empty: pass at least one entry")
+    return values
+
+
+def _finite_chunk(values: NDArray[Any], name: str) -> Doubles:
+    chunk = values.astype(np.float64)
+    if not np.isfinite(chunk).all():
+        raise ValueError(f"{name} has NaN or infinite values: leave out or impute these rows")
+    return chunk

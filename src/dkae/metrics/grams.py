@@ -1,0 +1,123 @@
+"""How near two Gram matrices are, one function for each measure.
+
+Matrices are taken to be symmetric and are gone through tile by tile; time is O(n²).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from dkae._runtime.checks import check_integer
+from dkae.kernels.base import Rows
+from dkae.kernels.labels import ideal_gram
+from dkae.metrics.clusters import count_labels
+from dkae.metrics.comparison import GramLike, as_prior, check_sizes, compare
+
+__all__ = [
+    "alignment",
+    "alignment_loss",
+    "centered_alignment",
+    "ideal_loss",
+    "mean_over_blocks",
+    "relative_error",
+]
+
+
+def alignment(a: GramLike, b: GramLike) -> float:
+    r"""Return the kernel alignment (Eq. 7): the cosine of the angle between two matrices.
+
+    .. math:: A(a, b) = \frac{\langle a, b \rangle_F}{\|a\|_F \|b\|_F}
+
+    It is 1 if they are proportional, and 0 if one of them is zero.
+    """
+    return compare(a, b).alignment
+
+
+def centered_alignment(a: GramLike, b: GramLike) -> float:
+    r"""Return the alignment of the centred matrices, known as CKA.
+
+    .. math:: A(HaH, HbH), \qquad H = I - \tfrac 1 n \mathbf 1 \mathbf 1^\top
+
+    It is 0 if one of the centred matrices is zero, up to 1e-6 of the norm of the matrix itself.
+    """
+    return compare(a, b).centered_alignment
+
+
+def alignment_loss(a: GramLike, b: GramLike) -> float:
+    r"""Return the normalised Frobenius distance of two matrices (Eq. 6).
+
+    .. math::
+        L_c(a, b) = \left\| \frac{a}{\|a\|_F} - \frac{b}{\|b\|_F} \right\|_F = \sqrt{2 - 2 A(a, b)}
+
+    Small losses keep their digits. A zero matrix has no direction: its distance to any other is 1.
+    """
+    return compare(a, b).alignment_loss
+
+
+def relative_error(a: GramLike, b: GramLike) -> float:
+    r"""Return the relative Frobenius error of `a` as an approximation of `b`, up to scale.
+
+    .. math::
+        \frac{\|s a - b\|_F}{\|b\|_F}, \qquad s = \frac{\langle a, b \rangle}{\langle a, a \rangle}
+    """
+    comparison = compare(a, b)
+    if comparison.bb == 0:
+        raise ValueError(
+            "b is zero everywhere, and no error is relative to zero: pass a matrix that is not"
+        )
+    return comparison.relative_error
+
+
+def ideal_loss(gram: GramLike, y: Any) -> float:
+    """Return L_c of a Gram matrix against the ideal kernel of labels: 1 for the same label, else 0.
+
+    Parameters
+    ----------
+    gram : GramLike of n rows
+        For instance ``code_gram(codes)``.
+    y : array-like of shape (n,)
+        Labels; -1, None and NaN stand for no label, as in `dkae.kernels.ideal_gram`.
+    """
+    prior = as_prior(gram, "gram")
+    n_labels = count_labels(y, "y")
+    if n_labels != len(prior):
+        raise ValueError(
+            f"y has {n_labels} labels, but gram has {len(prior)} rows: pass one label for each row"
+        )
+    # Without rows of its own the kernel goes by their order, and looks at nothing but their number.
+    ideal = ideal_gram(y).fit(None).on(range(n_labels))
+    return compare(prior, ideal, ("gram", "the ideal kernel of y")).alignment_loss
+
+
+def mean_over_blocks(
+    measure: Callable[[GramLike, GramLike], float],
+    a: GramLike,
+    b: GramLike,
+    block_size: int = 200,
+    random_state: int | np.random.RandomState | None = None,
+) -> float:
+    """Return the mean of a measure over blocks of rows, as training sees the matrices.
+
+    Parameters
+    ----------
+    measure : callable
+        A measure of two Gram matrices, such as `alignment_loss`; it gets the blocks as arrays.
+    a, b : GramLike of n rows
+        Only the blocks are read.
+    block_size : int, default=200
+        k, at most n. The rows are shuffled and cut into ⌊n/k⌋ blocks; those left over are dropped.
+    random_state : int, RandomState or None, default=None
+        Seed of the shuffling.
+    """
+    pair = (as_prior(a, "a", check_entries=False), as_prior(b, "b", check_entries=False))
+    check_sizes(pair, ("a", "b"))
+    k, n = check_integer("block_size", block_size, at_least=1), len(pair[0])
+    if k > n:
+        raise ValueError(f"block_size={k} is more than the {n} rows of a and b: pass at most {n}")
+    order: Rows = check_random_state(random_state).permutation(n)[: n - n % k]
+    blocks = order.reshape(-1, k)
+    return float(np.mean([measure(*(gram.block(rows) for gram in pair)) for rows in blocks]))

@@ -1,0 +1,189 @@
+"""Commands that show what the library does: the demo, the study, and its page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dkae.cli import check_folder, clear_errors, example
+
+if TYPE_CHECKING:
+    from dkae_study.runner import Plan
+
+__all__ = ["demo", "report", "reproduce"]
+
+SCALES = ("smoke", "demo", "laptop", "paper")
+RECIPES = ("paper", "default")
+
+
+@click.command(epilog=example("dkae demo --out demo"))
+@click.option(
+    "-o",
+    "--out",
+    default="demo",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the results.",
+)
+@click.option(
+    "--steps",
+    default=2000,
+    show_default=True,
+    type=click.IntRange(min=20),
+    help="Training steps, in 20 epochs; the decoder alone takes a quarter as many after them.",
+)
+@click.option("--seed", default=0, show_default=True, type=int)
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def demo(out: Path, steps: int, seed: int, quiet: bool) -> None:
+    """Train on handwritten digits and write a page to look at.
+
+    A smaller network and budget than the paper's: minutes, not a day.
+    """
+    with clear_errors():
+        from dkae_study.demo import run_demo
+        from dkae_study.report.demo import (
+            write_demo_page,  # fails before the training, not after it
+        )
+
+        results = run_demo(out, n_steps=steps, seed=seed, verbose=not quiet)
+        page = write_demo_page(out)
+    for name, value in results["scores"].items():
+        click.echo(f"{name:>34}  {value:.4f}")
+    click.echo(f"\nThe result is in {page}")
+
+
+@click.command(
+    epilog=example(
+        "dkae reproduce --list",
+        "dkae reproduce --dry-run",
+        "dkae reproduce lambda ideal-kernel --scale laptop",
+        "dkae reproduce --scale smoke --out smoke",
+    )
+)
+@click.argument("names", nargs=-1, metavar="[NAMES]...")
+@click.option(
+    "--scale",
+    default="laptop",
+    show_default=True,
+    type=click.Choice(SCALES),
+    help="How large: from seconds (smoke) to the paper's schedule (weeks on two cores).",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    help="Seeds of each experiment; by default 5 where they are compared, and 1 elsewhere.",
+)
+@click.option("--recipe", type=click.Choice(RECIPES), help="One recipe only; both by default.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the results; results/SCALE by default.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Networks that are trained at once; by default one for each core, or one on a GPU. The "
+    "last digits of results depend on it.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the plan and an estimate, and stop.")
+@click.option("--list", "only_list", is_flag=True, help="List the experiments, and stop.")
+def reproduce(
+    names: tuple[str, ...],
+    scale: str,
+    seeds: int | None,
+    recipe: str | None,
+    out: Path | None,
+    jobs: int | None,
+    dry_run: bool,
+    only_list: bool,
+) -> None:
+    """Run the experiments of the paper; all of them, or those that are named.
+
+    Writes one JSON file for each run. What is done is skipped, and what was interrupted goes on
+    from its last checkpoint, so the same command can be called until all is there.
+    """
+    with clear_errors():
+        from dkae._runtime.checks import check_choice
+        from dkae_study import scales
+        from dkae_study.allocation import keep_freed_memory
+        from dkae_study.runner import make_plan
+        from dkae_study.study import STUDY
+        from dkae_study.trainers import choose_jobs
+
+        chosen = [check_choice("experiment", name, STUDY) for name in names] or list(STUDY)
+        if only_list:
+            for experiment in map(STUDY.__getitem__, chosen):
+                click.echo(f"{experiment.name:<14}{experiment.reference:<34}{experiment.title}")
+            return
+        folder = Path("results") / scale if out is None else out
+        recipes = RECIPES if recipe is None else (recipe,)
+        keep_freed_memory()  # before the estimate, which is then timed as the study will run
+        plan = make_plan(chosen, scales.SCALES[scale], recipes, seeds, folder)
+        n_jobs = choose_jobs(jobs)
+        _show(plan, n_jobs)
+        if plan.todo and not dry_run:
+            _run(plan, n_jobs)
+
+
+@click.command(epilog=example("dkae report results/laptop", "dkae report smoke -o page.html"))
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=check_folder,
+    help="Page to write; index.html in FOLDER by default.",
+)
+@click.option(
+    "--figures",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the figures as files of their own.",
+)
+def report(folder: Path, out: Path | None, figures: Path | None) -> None:
+    """Write one page from the results in FOLDER: each claim of the paper, and what we got."""
+    with clear_errors():
+        from dkae_study.report.study import write_figures, write_study_page
+
+        page = write_study_page(folder, out)
+        drawn = [] if figures is None else write_figures(folder, figures)
+    click.echo(f"The page is {page}" + (f", and {len(drawn)} figures in {figures}" * bool(drawn)))
+
+
+class _Interrupted(click.ClickException):
+    """Ctrl-C; a shell expects this number of it."""
+
+    exit_code = 130
+
+
+def _show(plan: Plan, n_jobs: int) -> None:
+    """Print the plan and what it will take."""
+    from dkae_study.estimate import describe
+
+    click.echo(describe(plan, n_jobs))
+
+
+def _run(plan: Plan, n_jobs: int) -> None:
+    from dkae_study.progress import StudyProgress
+    from dkae_study.runner import run_plan
+
+    progress = StudyProgress(plan)
+    progress.start_bar()
+    try:
+        failures = run_plan(plan, progress, n_jobs)
+    except KeyboardInterrupt:
+        raise _Interrupted(
+            "interrupted; what is done is kept, and the same command goes on from here"
+        ) from None
+    finally:
+        progress.stop_bar()
+    for failure in failures:
+        click.echo(f"\n{failure.job.name} failed:\n{failure.trace}", err=True)
+    if failures:
+        raise click.ClickException(
+            f"{len(failures)} of {len(plan.todo)} runs failed: "
+            + "; ".join(f"{f.job.name} ({f.error})" for f in failures)
+        )
+    click.echo(f"All {len(plan.todo) + len(plan.done)} results are in {plan.folder}")

@@ -1,0 +1,40 @@
+"""From a template to a page: one environment, and how plain words are set in HTML."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
+
+__all__ = ["render", "set_prose"]
+
+
+def render(template: str, **context: Any) -> str:
+    """Return the page that a template of this package makes of the context."""
+    return _ENVIRONMENT.get_template(template).render(**context)
+
+
+def set_prose(text: object) -> Markup:
+    """Return text with L_c as a letter with an index and `code` as code; all else is escaped."""
+    words = str(escape(text))
+    words = re.sub(r"`([^`]+)`", r"<code>\1</code>", words)
+    words = re.sub(r"\b([A-Z])_([A-Za-z]+)\b", r"<i>\1</i><sub>\2</sub>", words)
+    return Markup(words)
+
+
+def _make_environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("dkae_study.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["prose"] = set_prose
+    return environment
+
+
+_ENVIRONMENT = _make_environment()

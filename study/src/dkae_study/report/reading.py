@@ -1,0 +1,120 @@
+"""Reads the results in a folder, and refuses those whose numbers do not belong on one page."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dkae_study.pictures import unpack
+from dkae_study.results import ResultFileError, Run, read_run, read_runs
+from dkae_study.scales import SCALES, Scale
+from dkae_study.study import STUDY
+from dkae_study.workshop import digest
+
+__all__ = ["damaged", "read_study"]
+
+#: Parameters in which networks of one recipe differ.
+_OF_A_NETWORK = ("n_components", "alignment_weight", "input_noise")
+
+
+def read_study(folder: Path) -> tuple[list[Run], Scale]:
+    """Return the runs of the study in a folder, and the scale that they have in common."""
+    runs = [run for run in read_runs(folder) if run.experiment in STUDY]
+    _refuse_copies(runs, folder)
+    scales = sorted({run.scale for run in runs})
+    if not scales:
+        below = sorted({p.parent.as_posix() for p in folder.glob("*/[!.]*.json") if _is_result(p)})
+        where = f"did you mean {' or '.join(below)}?" if below else ""
+        remedy = where or f"`dkae reproduce --out {folder}` makes them"
+        raise ValueError(f"there are no results of the study in {folder}: {remedy}")
+    if len(scales) > 1:
+        raise ValueError(
+            f"the results in {folder} are of several scales ({', '.join(scales)}), whose numbers "
+            "do not belong on one page: put each scale in a folder of its own"
+        )
+    if scales[0] not in SCALES:
+        raise ValueError(
+            f"the results in {folder} are of the scale {scales[0]!r}, which this version does not "
+            f"have; it has {', '.join(SCALES)}"
+        )
+    _refuse_versions(runs, folder)
+    _refuse_broken_pictures(runs, folder)
+    return runs, SCALES[scales[0]]
+
+
+def _is_result(path: Path) -> bool:
+    try:
+        return read_run(path).experiment in STUDY
+    except ResultFileError:
+        return False
+
+
+def _refuse_broken_pictures(runs: Sequence[Run], folder: Path) -> None:
+    for run in runs:
+        for name, picture in run.pictures.items():
+            try:
+                unpack(picture)
+            except (KeyError, TypeError, ValueError, zlib.error) as error:
+                raise ResultFileError(
+                    f"{folder / run.job.name}.json is damaged, its picture {name!r} cannot be read "
+                    f"({error}): move it away; `dkae reproduce` makes it anew"
+                ) from error
+
+
+def _refuse_copies(runs: Sequence[Run], folder: Path) -> None:
+    """Refuse two results of one job: they would count as two seeds."""
+    jobs = Counter(run.job for run in runs)
+    copies = [job.name for job, n in jobs.items() if n > 1]
+    if copies:
+        raise ValueError(
+            f"there are several results of {', '.join(copies)} in {folder}, which would count as "
+            "several seeds: leave one of each there"
+        )
+
+
+def _refuse_versions(runs: Sequence[Run], folder: Path) -> None:
+    """Refuse results of a scale, a recipe and so on as it is beside others as it was before."""
+    for what, configs in _versions(runs).items():
+        if len(configs) > 1:
+            fewer = min(configs.values(), key=len)
+            raise ValueError(
+                f"the results in {folder} are of several versions of the {what}, whose numbers do "
+                f"not belong on one page: move those of one version away; the fewer are "
+                f"{', '.join(sorted(fewer))}"
+            )
+
+
+def _versions(runs: Sequence[Run]) -> dict[str, dict[str, set[str]]]:
+    """Return the configurations of whatever should have one, each with the results that have it."""
+    found: dict[str, dict[str, set[str]]] = {}
+
+    def note(what: str, config: Any, run: Run) -> None:
+        found.setdefault(what, {}).setdefault(digest(config), set()).add(run.job.name)
+
+    for run in runs:
+        note("study", {"version": run.config.get("version")}, run)
+        note(f"experiment {run.experiment!r}", run.config.get("constants", {}), run)
+        note(f"scale {run.scale!r}", run.config.get("scale", {}), run)
+        kernel = run.config.get("kernel", {}).get("params", {})
+        note("kernel", {k: v for k, v in kernel.items() if k != "random_state"}, run)
+        for model in run.models.values():
+            params = model.get("config", {}).get("params", {})
+            recipe = {k: v for k, v in params.items() if k not in _OF_A_NETWORK}
+            note(f"recipe {run.recipe!r}", recipe, run)
+    return found
+
+
+@contextmanager
+def damaged(experiment: str, folder: Path) -> Iterator[None]:
+    """Say in which results a number is missing that all of them should have."""
+    try:
+        yield
+    except KeyError as error:
+        raise ResultFileError(
+            f"a result of {experiment} in {folder} has no {error} where all of them have it: move "
+            "it away; `dkae reproduce` makes it anew"
+        ) from error

@@ -1,0 +1,80 @@
+"""The results that are committed: of this code's configuration, at the paper's size."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from dkae_study.results import Run, read_run, read_runs, select
+from dkae_study.runner import make_plan
+from dkae_study.scales import SCALES
+from dkae_study.study import STUDY
+from dkae_study.workshop import Workshop, digest
+
+FOLDER = Path(__file__).parents[1] / "results" / "laptop"
+FILES = sorted(FOLDER.glob("*.json"))
+
+pytestmark = pytest.mark.skipif(
+    not FOLDER.exists(), reason="the results are not in an installed package"
+)
+
+
+@pytest.fixture(params=FILES, ids=lambda path: path.stem)
+def path(request) -> Path:
+    return request.param
+
+
+@pytest.fixture
+def run(path) -> Run:
+    return read_run(path)
+
+
+def test_counts_are_those_of_the_paper(run):
+    counts = run.counts
+    assert counts["rows"] == {"train": 14_000, "validation": 3_000, "test": 3_000}
+    assert counts["mixtures"] == 870
+    assert counts["posterior columns"] == 13_920
+    assert counts["batch size"] == 200
+    assert counts["batches that see each pair once"] == 4_900
+    assert counts["steps of fine-tuning"] == 2_000
+    width = run.point if run.experiment == "code-size" else 2000
+    for layers in counts["layers"].values():
+        assert layers == [784, 500, 500, 2000, width]
+
+
+def test_it_says_which_commit_made_it(run):
+    commits = [run.provenance["commit"], *(model["commit"] for model in run.models.values())]
+    assert all(re.fullmatch(r"[0-9a-f]{40}", commit) for commit in commits)
+
+
+def test_the_file_has_the_name_of_its_job(path, run):
+    assert path.stem == run.job.name
+
+
+def test_they_are_results_of_the_present_configuration():
+    # The plan refuses a result of another one.
+    plan = make_plan(list(STUDY), SCALES["laptop"], ("paper", "default"), None, FOLDER)
+    assert plan.todo == ()
+    assert {job.name for job in plan.done} == {path.stem for path in FILES}
+
+
+@pytest.mark.parametrize("recipe", ["paper", "default"])
+def test_a_recipe_is_of_one_commit_and_was_never_interrupted(recipe):
+    runs = select(read_runs(FOLDER), recipe=recipe)
+    models = [model for run in runs for model in run.models.values()]
+    assert len(runs) == 33
+    (commit,) = {record["commit"] for record in [*models, *(r.provenance for r in runs)]}
+    assert "changes" not in commit
+    assert not any(model["resumed"] for model in models)
+
+
+def test_networks_are_those_of_the_configuration(run, tmp_path):
+    workshop = Workshop(SCALES["laptop"], tmp_path)
+    networks = STUDY[run.experiment].networks(workshop.scale, run.job)
+    hashes = {name: digest(workshop.config(network)) for name, network in networks.items()}
+    assert {name: model["hash"] for name, model in run.models.items()} == hashes
+
+
+def test_they_are_small():
+    assert sum(path.stat().st_size for path in FILES) < 8e6

@@ -1,0 +1,116 @@
+"""What is declared is what the paper states."""
+
+from __future__ import annotations
+
+import pytest
+from dkae_study.cost import layer_sizes
+from dkae_study.declaration import Job
+from dkae_study.scales import ALIGNMENT_WEIGHTS, SCALES
+from dkae_study.study import STUDY
+
+from dkae.recipes import RECIPES
+from dkae.training.batches import batches_per_epoch
+
+PAPER = SCALES["paper"]
+
+
+def test_the_study_has_every_table_and_figure_in_the_order_of_the_paper():
+    assert list(STUDY) == [
+        "lambda",
+        "code-size",
+        "tradeoff",
+        "ideal-kernel",
+        "kernel-pca",
+        "denoising",
+        "code-space",
+    ]
+
+
+@pytest.mark.parametrize("scale", ["laptop", "paper"])
+def test_data_kernel_and_network_are_those_of_the_paper(scale):
+    scale = SCALES[scale]
+    assert (scale.n_train, scale.n_held_out) == (14_000, 3_000)
+    assert layer_sizes(scale, scale.n_components) == [784, 500, 500, 2000, 2000]
+    assert scale.batch_size == 200
+    q, g = scale.kernel["n_initializations"], scale.kernel["max_components"]
+    assert (q, g, scale.kernel["max_fit_samples"]) == (30, 30, 200)
+    assert q * (g - 1) == 870
+    assert q * sum(range(2, g + 1)) == 13_920
+
+
+def test_the_paper_scale_is_the_schedule_of_the_paper():
+    estimator = PAPER.estimator("paper")
+    n_batches = batches_per_epoch(PAPER.n_train, PAPER.batch_size, estimator.epoch)
+    assert n_batches == 4_900
+    assert (estimator.pretrain_max_iter, estimator.max_iter) == (30, 100)
+    n_layers = len(layer_sizes(PAPER, 2000)) - 1
+    assert n_batches * (n_layers * 30 + 100) == 1_078_000
+
+
+def test_a_laptop_takes_two_thousand_steps_of_fine_tuning():
+    for recipe in RECIPES:
+        estimator = SCALES["laptop"].estimator(recipe)
+        assert estimator.max_iter * estimator.epoch == 2_000
+
+
+def test_sweeps_have_the_values_of_the_issue():
+    laptop = SCALES["laptop"]
+    assert tuple(STUDY["lambda"].sweep.values(laptop)) == ALIGNMENT_WEIGHTS
+    assert ALIGNMENT_WEIGHTS == (0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1)
+    assert {10, 50, 100, 500, 1000, 2000} <= set(STUDY["code-size"].sweep.values(laptop))
+    assert STUDY["ideal-kernel"].n_seeds >= 5
+
+
+def test_values_of_the_paper():
+    table = STUDY["ideal-kernel"].paper_values
+    assert (table["P"], table["K_AE"], table["C"]) == (1.0132, 1.1417, 1.0115)
+    for row in ("P", "K_AE", "C"):
+        for column in {"P", "K_AE", "C"} - {row}:
+            percent = 100 * (table[column] - table[row]) / table[row]
+            assert table[f"{row} vs {column}, %"] == pytest.approx(percent, abs=0.06)
+    denoising = STUDY["denoising"].paper_values
+    assert denoising == {"kernel PCA, PCK": 0.0427, "dkAE + PCA": 0.0358}
+    assert STUDY["kernel-pca"].paper_values == {"crossing": 16}
+
+
+@pytest.mark.parametrize("experiment", STUDY.values(), ids=lambda e: e.name)
+@pytest.mark.parametrize("scale", SCALES.values(), ids=lambda s: s.name)
+def test_jobs_have_names_of_their_own_and_the_first_seed_first(experiment, scale):
+    jobs = experiment.jobs(scale, tuple(RECIPES))
+    assert len({job.name for job in jobs}) == len(jobs) > 0
+    assert {job.recipe for job in jobs} == set(RECIPES)
+    seeds = [job.seed for job in jobs]
+    assert seeds == sorted(seeds)
+    for job in jobs:
+        networks = experiment.networks(scale, job)
+        assert networks
+        assert all(n.recipe == job.recipe and n.seed == job.seed for n in networks.values())
+
+
+@pytest.mark.parametrize("experiment", STUDY.values(), ids=lambda e: e.name)
+def test_a_declaration_says_all_that_a_reader_needs(experiment):
+    texts = (experiment.title, experiment.reference, experiment.summary, experiment.data)
+    assert all(texts)
+    assert experiment.methods
+    assert experiment.metrics
+    assert experiment.assumptions
+    assert experiment.differences
+    assert experiment.claims
+
+
+def test_values_that_need_networks_of_their_own_are_run_once():
+    jobs = STUDY["denoising"].jobs(SCALES["laptop"], ("paper",))
+    assert [j.seed for j in jobs if j.point == "noisy"] == [0]
+    assert [j.seed for j in jobs if j.point == "clean"] == [0, 1, 2, 3, 4]
+
+
+def test_the_name_of_a_job():
+    assert Job("lambda", "paper", 3, 0.25).name == "lambda-paper-0.25-seed3"
+    assert Job("tradeoff", "default", 0).name == "tradeoff-default-seed0"
+
+
+@pytest.mark.parametrize("scale", SCALES.values(), ids=lambda s: s.name)
+def test_experiments_share_their_networks(scale):
+    jobs = [job for e in STUDY.values() for job in e.jobs(scale, tuple(RECIPES))]
+    needed = [n for job in jobs for n in STUDY[job.experiment].networks(scale, job).values()]
+    assert len(set(needed)) < 0.6 * len(needed)

@@ -1,0 +1,107 @@
+"""The plan in words, and the operations it is estimated from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from dkae_study import cost, estimate
+from dkae_study.cost import (
+    decoder_step_operations,
+    operations_of,
+    step_operations,
+    training_phases,
+)
+from dkae_study.runner import make_plan
+from dkae_study.scales import SCALES
+from torch.utils.flop_counter import FlopCounterMode
+
+from dkae.networks.stacked import build_autoencoder
+
+SMOKE = SCALES["smoke"]
+
+
+def test_operations_of_a_step_by_hand():
+    # Up and down through 3 x 2 weights for 5 rows, a product and a sum each, and twice that back.
+    assert step_operations([3, 2], 5) == 5 * (3 * 2) * 2 * 2 * 3
+
+
+def test_operations_of_a_step_are_those_that_torch_counts():
+    k, sizes = 8, [64, 32, 48, 24]
+    activations = {"activation": "gelu", "code_activation": "identity"}
+    network = build_autoencoder(sizes, output_activation="sigmoid", tied=False, **activations)
+    for encoder_learns, operations in ((True, step_operations), (False, decoder_step_operations)):
+        for layer in network.layers:
+            layer.weight.requires_grad_(encoder_learns)
+            layer.bias.requires_grad_(encoder_learns)
+        with FlopCounterMode(display=False) as counter:
+            network(torch.rand(k, 64))[1].sum().backward()
+        # The gradient of the input, which nobody needs, is in the formula.
+        spare = 2 * k * sizes[0] * sizes[1] if encoder_learns else 0
+        assert counter.get_total_flops() == operations(sizes, k) - spare
+
+
+def test_operations_of_a_network_by_hand():
+    k = 200
+    layers = [784 * 500, 500 * 500, 500 * 2000, 2000 * 2000]
+    lower, rest = training_phases(SCALES["laptop"], "paper", 2000)
+    assert operations_of(rest) == 12 * k * (600 * layers[3] + 2000 * sum(layers))
+    assert operations_of(lower) == 12 * k * 600 * sum(layers[:3])
+    lower, rest = training_phases(SCALES["laptop"], "default", 2000)
+    assert operations_of(lower) == 0
+    alone = 8 * k * sum(layers) - 2 * k * layers[3]
+    assert operations_of(rest) == pytest.approx(12 * k * 2000 * sum(layers) + 500 * alone)
+
+
+def test_a_plan_costs_its_networks_and_its_measurements(tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
+    monkeypatch.setattr(estimate, "seconds_per_operation", lambda scale, n_jobs: 1e-6)
+    plan = make_plan(["lambda"], SMOKE, ["default"], None, tmp_path)
+    training = sum(plan.operations(network) for network in plan.networks) * 1e-6
+    measuring = 9 * estimate.MEASURING_SECONDS["lambda"] * 600 / 14_000
+    assert estimate.estimate_seconds(plan) == pytest.approx(training + measuring)
+    for n_jobs in (2, 8):  # more than two cores can
+        assert estimate.estimate_seconds(plan, n_jobs) == pytest.approx(training / 2 + measuring)
+    one = replace(plan, networks=plan.networks[:1])  # one is left, and the other core idle
+    alone = plan.operations(plan.networks[0]) * 1e-6
+    assert estimate.estimate_seconds(one, 2) == pytest.approx(alone + measuring)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(20, "20 seconds"), (600, "10.0 minutes"), (7200, "2.0 hours"), (864_000, "10.0 days")],
+)
+def test_durations(tmp_path, monkeypatch, seconds, text):
+    monkeypatch.setattr(estimate, "estimate_seconds", lambda plan, n_jobs: seconds)
+    plan = make_plan(["code-size"], SMOKE, ["default"], None, tmp_path)
+    described = estimate.describe(plan)
+    assert f"3 runs with 3 networks to train, about {text} on this machine" in described
+    assert str(tmp_path) in described
+
+
+def test_networks_at_once_are_part_of_the_plan(tmp_path):
+    plan = make_plan(["code-size"], SMOKE, ["default"], None, tmp_path)
+    assert estimate.describe(plan, 2).count("2 networks at once") == 1
+    assert "at once" not in estimate.describe(plan)
+    assert "--jobs" not in estimate.describe(plan, 2)
+    assert "3 networks at once; --jobs 1 would give each all cores" in estimate.describe(plan, 16)
+    one = estimate.describe(replace(plan, networks=plan.networks[:1]), 2)
+    assert "at once" not in one
+    assert "--jobs 1 would give each all cores" in one
+
+
+def test_time_of_several_networks_at_once(monkeypatch):
+    monkeypatch.setattr(cost, "_seconds_of_one", lambda scale: 2e-9)
+    monkeypatch.setattr(cost, "in_threads", lambda work, pieces, device: map(work, pieces))
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
+    assert cost.seconds_per_operation(SMOKE, 1) == pytest.approx(2e-9)
+    # Two networks at once, each as fast as that one.
+    assert cost.seconds_per_operation(SMOKE, 2) == pytest.approx(2e-9)
+    assert cost.seconds_per_operation(SMOKE, 8) == pytest.approx(2e-9)  # no more on two cores
+
+
+def test_there_is_a_time_for_every_experiment():
+    from dkae_study.study import STUDY
+
+    assert set(estimate.MEASURING_SECONDS) == set(STUDY)

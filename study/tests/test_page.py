@@ -1,0 +1,28 @@
+"""From a real run to the page: every experiment is there and every claim has a verdict."""
+
+from __future__ import annotations
+
+import re
+
+from dkae_study.contrasts import CONTRASTS
+from dkae_study.report.study import write_figures, write_study_page
+from dkae_study.study import STUDY
+
+
+def test_the_page_of_a_whole_study(smoke, tmp_path):
+    text = write_study_page(smoke, tmp_path / "page.html").read_text(encoding="utf-8")
+    for name in STUDY:
+        assert f'id="{name}"' in text
+    n_claims = sum(len(experiment.claims) for experiment in STUDY.values())
+    badges = re.findall(r'class="badge ([^"]+)"', text)
+    # Two recipes, in the summary and in the sections, and the one against the other.
+    assert len(badges) == 2 * 2 * n_claims + len(CONTRASTS)
+    assert "not-run-yet" not in badges
+    assert "missing" not in text
+
+
+def test_figures_of_a_whole_study(smoke, tmp_path):
+    names = {path.name for path in write_figures(smoke, tmp_path)}
+    assert {path.suffix for path in tmp_path.iterdir()} == {".svg", ".png"}
+    # Of two experiments images, of each recipe two; all others are one plot, denoising has both.
+    assert len(names) == len(STUDY) - 1 + 2 * 2 * 2

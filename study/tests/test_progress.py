@@ -1,0 +1,101 @@
+"""The bars of a study: operations that are done, also those before an interruption."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from dkae_study.progress import StudyProgress
+from dkae_study.runner import make_plan, run_plan
+from dkae_study.scales import SCALES
+from rich.console import Console
+
+SMOKE = SCALES["smoke"]
+LOSSES = {"reconstruction_loss": 0.25, "alignment_loss": 0.5}
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Return a function that gives a plan, its progress, and what it prints."""
+
+    def make(names=("tradeoff",), recipes=("paper",)):
+        plan = make_plan(names, SMOKE, recipes, None, tmp_path)
+        console = Console(file=io.StringIO(), width=200)
+        return plan, StudyProgress(plan, console), console.file
+
+    return make
+
+
+def everything(progress):
+    return progress._bars.tasks[0]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_bar_is_full_at_the_end(make, n_jobs):
+    plan, progress, printed = make(recipes=("paper", "default"))
+    assert run_plan(plan, progress, n_jobs) == []
+    bar = everything(progress)
+    assert bar.total == sum(plan.operations(what) for what in plan.trainings)
+    assert bar.completed == pytest.approx(bar.total)
+    assert len(progress._bars.tasks) == 1  # those of the networks are gone
+    lines = printed.getvalue().splitlines()
+    assert lines[0].startswith("[1/2] tradeoff-paper-seed0  ")
+    assert lines[1].startswith("[2/2] tradeoff-default-seed0  ")
+
+
+def test_a_network_has_a_bar_of_its_own(make):
+    plan, progress, _ = make()
+    with progress.training(plan.networks[1]) as network:
+        network.start("fine-tuning", 30)  # ten of forty steps were made before
+        for _ in range(5):
+            network.step()
+        network.epoch(LOSSES)
+        own = progress._bars.tasks[1]
+        assert own.description == "paper λ=0.1 N_c=48, seed 0, fine-tuning"
+        assert own.completed / own.total == pytest.approx(15 / 40)
+        assert own.fields["losses"] == "L_r 0.2500  L_c 0.500"
+
+
+def test_phases_that_were_over_before_an_interruption_count(make):
+    plan, progress, _ = make()
+    network, k = progress.training(plan.networks[0]), 50
+    below, code = (784 * 32, 32 * 32, 32 * 64), 64 * 48
+    with network:  # the layers below the code: the first one was over, and half of the second
+        network.start("layer 2", 5)
+        done = 12 * k * (10 * below[0] + 5 * below[1])
+        assert everything(progress).completed == pytest.approx(done)
+        for _ in range(5):
+            network.step()
+        network.start("layer 3", 10)
+        done += 12 * k * 5 * below[1]
+        assert everything(progress).completed == pytest.approx(done)
+        for _ in range(10):
+            network.step()
+    done += 12 * k * 10 * below[2]
+    assert everything(progress).completed == pytest.approx(done)
+    with network:  # the code layer was over
+        network.start("fine-tuning", 40)
+        done += 12 * k * 10 * code
+        assert everything(progress).completed == pytest.approx(done)
+
+
+@pytest.mark.parametrize(("error", "counts"), [(RuntimeError, True), (KeyboardInterrupt, False)])
+def test_what_a_failed_network_leaves_undone_is_no_longer_waited_for(make, error, counts):
+    plan, progress, _ = make()
+
+    def train():
+        with progress.training(plan.networks[0]) as network:
+            network.start("layer 4", 10)
+            network.step()
+            raise error
+
+    with pytest.raises(error):
+        train()
+    done = plan.operations(plan.networks[0]) if counts else 12 * 50 * 64 * 48
+    assert everything(progress).completed == pytest.approx(done)
+
+
+def test_a_failure_is_printed(make):
+    plan, progress, printed = make()
+    progress.finished(plan.todo[0], 3.2, "ValueError: [no] luck")
+    assert printed.getvalue() == "[1/1] tradeoff-paper-seed0  3 s  FAILED: ValueError: [no] luck\n"

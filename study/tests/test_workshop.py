@@ -1,0 +1,268 @@
+"""What is shared is made once, and under the right name."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from dkae_study.scales import SCALES
+from dkae_study.workshop import REG_COVAR, Network, Workshop, digest
+
+from dkae import DeepKernelizedAutoencoder
+from dkae.kernels import ProbabilisticClusterKernel
+from dkae.persistence import load, save
+from dkae.spectral import KernelPCA
+from dkae.training.progress import Silence
+
+SMOKE = SCALES["smoke"]
+NETWORK = Network("paper", 0, 0.1, 8)
+
+
+@pytest.fixture
+def workshop(tmp_path) -> Workshop:
+    return Workshop(SMOKE, tmp_path)
+
+
+def count_fits(monkeypatch) -> list[DeepKernelizedAutoencoder]:
+    fits = []
+    fit = DeepKernelizedAutoencoder.fit
+
+    def counted(self, *args, **kwargs):
+        fits.append(self)
+        return fit(self, *args, **kwargs)
+
+    monkeypatch.setattr(DeepKernelizedAutoencoder, "fit", counted)
+    return fits
+
+
+def weights_of(model):
+    return {name: w.numpy() for name, w in model.network_.state_dict().items()}
+
+
+def test_parts_are_disjoint_and_of_the_size_of_the_scale(workshop):
+    sizes = {name: part.X.shape for name, part in workshop.parts.items()}
+    assert sizes == {"train": (600, 784), "validation": (200, 784), "test": (200, 784)}
+    rows = {row.tobytes() for part in workshop.parts.values() for row in part.X}
+    assert len(rows) == 1000
+    assert all(len(part.X) == len(part.y) for part in workshop.parts.values())
+
+
+def test_a_network_is_trained_once(workshop, monkeypatch):
+    first = workshop.train(NETWORK)
+    fits = count_fits(monkeypatch)
+    again = Workshop(SMOKE, workshop.cache).train(NETWORK)
+    assert fits == []
+    X = workshop.parts["test"].X
+    assert np.array_equal(first.transform(X), again.transform(X))
+    assert workshop.is_trained(NETWORK)
+
+
+def test_layers_below_the_code_are_pretrained_once_for_a_seed(workshop, monkeypatch):
+    fits = count_fits(monkeypatch)
+    others = ({}, {"alignment_weight": 0.9}, {"n_components": 4})
+    for network in (replace(NETWORK, **other) for other in others):
+        phases = {record["phase"] for record in workshop.train(network).history_}
+        assert phases == {"layer 4", "fine-tuning"}
+    assert len(fits) == 4
+    assert len(list(workshop.cache.glob("layers-*.safetensors"))) == 1
+    workshop.train(replace(NETWORK, seed=1))
+    assert len(list(workshop.cache.glob("layers-*.safetensors"))) == 2
+
+
+def test_the_network_starts_from_the_shared_layers(workshop, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        DeepKernelizedAutoencoder,
+        "fit",
+        lambda self, X, checkpoint=None, pretrained=None, fit=DeepKernelizedAutoencoder.fit: (
+            seen.append(pretrained) or fit(self, X, checkpoint=checkpoint, pretrained=pretrained)
+        ),
+    )
+    workshop.train(NETWORK)
+    workshop.train(replace(NETWORK, alignment_weight=0.9))
+    lower, first, second = seen
+    assert lower is None
+    assert [layer.config["n_out"] for layer in first.layers] == list(SMOKE.hidden_layer_sizes)
+    for a, b in zip(first.parameters(), second.parameters(), strict=True):
+        assert np.array_equal(a.detach().numpy(), b.detach().numpy())
+
+
+def test_a_model_that_cannot_be_saved_is_not_lost(workshop, monkeypatch):
+    monkeypatch.setattr("dkae.training.checkpoint.EVERY_SECONDS", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr("dkae_study.workshop.save", _no_space)
+        with pytest.raises(OSError, match="No space left"):
+            workshop.train(Network("default", 0, 0.1, 8))
+    assert len(list(workshop.cache.glob("network-*.checkpoint"))) == 1
+    steps = []
+    count = type("Count", (Silence,), {"step": lambda self: steps.append(1)})()
+    workshop.train(Network("default", 0, 0.1, 8), count)
+    assert steps == []  # the last epoch was in the checkpoint
+    assert list(workshop.cache.glob("*.checkpoint")) == []
+
+
+def _no_space(model, path):
+    raise OSError("No space left on device")
+
+
+def test_the_default_recipe_pretrains_nothing(workshop):
+    model = workshop.train(Network("default", 0, 0.1, 8))
+    assert {record["phase"] for record in model.history_} == {"fine-tuning", "decoder"}
+    assert list(workshop.cache.glob("layers-*")) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"recipe": "default"},
+        {"seed": 1},
+        {"alignment_weight": 0.2},
+        {"n_components": 9},
+        {"input_noise": 0.5},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_whatever_differs_has_another_hash(workshop, change):
+    configs = [workshop.config(n) for n in (NETWORK, replace(NETWORK, **change))]
+    assert digest(configs[0]) != digest(configs[1])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_train": 500},
+        {"batch_size": 40},
+        {"kernel": {**SMOKE.kernel, "max_components": 5}},
+        {"schedules": {"paper": {"epoch": 2}, "default": {}}},
+        {"hidden_layer_sizes": (16,)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_another_scale_has_another_hash(tmp_path, change):
+    other = Workshop(replace(SMOKE, **change), tmp_path)
+    assert digest(other.config(NETWORK)) != digest(Workshop(SMOKE, tmp_path).config(NETWORK))
+
+
+def test_a_hash_does_not_depend_on_the_order_of_keys():
+    assert digest({"a": 1, "b": (2, 3)}) == digest({"b": [2, 3], "a": 1})
+
+
+def test_the_shared_kernel_is_the_cluster_kernel(workshop):
+    X, new = workshop.parts["train"].X, workshop.parts["test"].X[:50] + np.float32(0.01)
+    params = {**SMOKE.kernel, "reg_covar": REG_COVAR, "random_state": 3}
+    alone = ProbabilisticClusterKernel(**params).fit(X)
+    shared = workshop.kernel(3)
+    rows = np.arange(0, 600, 7)
+    assert np.array_equal(shared.on(X).block(rows), alone.on(X).block(rows))
+    assert np.array_equal(shared.gram(new), alone.gram(new))
+    assert np.array_equal(shared.gram(new, X), alone.gram(new, X))
+    assert shared.counts["mixtures"] == alone.n_mixtures_
+    assert shared.counts["posterior columns"] == alone.transform(new).shape[1]
+
+
+def test_posteriors_are_computed_once(workshop, monkeypatch):
+    workshop.kernel(0).on(workshop.parts["train"].X)
+    monkeypatch.setattr(ProbabilisticClusterKernel, "fit", None)
+    again = Workshop(SMOKE, workshop.cache)
+    assert len(again.kernel(0).on(again.parts["train"].X)) == SMOKE.n_train
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:1000])
+
+
+def test_damaged_posteriors_are_named_with_the_remedy(workshop):
+    X = workshop.parts["train"].X
+    workshop.kernel(0).on(X)
+    (path,) = workshop.cache.glob("posteriors-*")
+    cut(path)
+    again = Workshop(SMOKE, workshop.cache)
+    with pytest.raises(ValueError, match=rf"{path.name} in the cache is damaged .*: delete it"):
+        again.kernel(0).on(X)
+    path.unlink()
+    assert len(again.kernel(0).on(X)) == SMOKE.n_train
+
+
+def test_a_damaged_network_is_named_with_the_remedy(workshop):
+    workshop.train(NETWORK)
+    (path,) = workshop.cache.glob("network-*.safetensors")
+    cut(path)
+    with pytest.raises(
+        ValueError, match=rf"{path.name} is not .* of the cache: delete it to train"
+    ):
+        Workshop(SMOKE, workshop.cache).train(NETWORK)
+
+
+def test_kernels_of_two_seeds_do_not_wait_for_each_other(workshop, monkeypatch):
+    """One is asked for its mixtures while the other is being evaluated, and not yet fitted."""
+    first, second = workshop.kernel(0), workshop.kernel(1)
+    evaluating, asked = threading.Event(), threading.Event()
+
+    def evaluate(part):
+        evaluating.set()
+        asked.wait()
+        time.sleep(0.2)  # until the other thread waits for a lock
+        return second.fitted.on(second.rows[part])
+
+    def ask():
+        evaluating.wait()
+        asked.set()
+        return first.counts
+
+    monkeypatch.setattr(second, "_load_or_compute", evaluate)
+    threads = [
+        threading.Thread(target=second.on, args=[workshop.parts["test"].X], daemon=True),
+        threading.Thread(target=ask, daemon=True),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_an_alignment_loss_is_always_to_the_prior(workshop):
+    """Layers that only reconstruct know nothing of it, and what is said of them has none."""
+    history = workshop.describe(NETWORK, workshop.train(NETWORK))["history"]
+    for i in (1, 2, 3):
+        assert set(history[f"layer {i}"]) == {"loss", "reconstruction_loss"}
+    assert "alignment_loss" in history["layer 4"]
+
+
+def test_one_of_an_older_cache_is_left_out(workshop):
+    model = workshop.train(NETWORK)
+    (path,) = workshop.cache.glob("layers-*.safetensors")
+    lower = load(path)
+    for record in lower.history_:
+        record["alignment_loss"] = 7.0
+    save(lower, path)
+    assert "alignment_loss" not in workshop.describe(NETWORK, model)["history"]["layer 1"]
+
+
+def test_a_damaged_note_is_named_with_the_remedy(workshop):
+    model = workshop.train(NETWORK)
+    (path,) = workshop.cache.glob("network-*.json")
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"{path.name} in the cache is damaged .*: delete it"):
+        workshop.describe(NETWORK, model)
+
+
+def test_describing_a_network_trains_nothing(workshop, monkeypatch):
+    model = workshop.train(NETWORK)
+    for path in workshop.cache.glob("layers-*"):
+        path.unlink()
+    fits = count_fits(monkeypatch)
+    assert set(workshop.describe(NETWORK, model)["history"]) == {"layer 4", "fine-tuning"}
+    assert fits == []
+
+
+def test_kernel_pca_takes_the_shared_kernel_as_features(workshop):
+    X = workshop.parts["train"].X
+    params = workshop.kernel_config(0, REG_COVAR)["params"]
+    alone = KernelPCA(5, kernel=ProbabilisticClusterKernel(**params), center=False, random_state=0)
+    shared = KernelPCA(5, kernel=workshop.kernel(0), center=False, random_state=0)
+    assert np.allclose(np.abs(shared.fit_transform(X)), np.abs(alone.fit_transform(X)), atol=1e-5)
+    assert shared.X_fit_ is None

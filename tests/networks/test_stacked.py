@@ -1,0 +1,144 @@
+"""The stacked network against Eq. 1 written out in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from dkae.networks.stacked import ACTIVATIONS, Autoencoder, Layer, build_autoencoder
+
+
+def build(sizes=(6, 5, 4, 3), *, seed=0, **params) -> Autoencoder:
+    defaults = {
+        "activation": "relu",
+        "code_activation": "identity",
+        "output_activation": "sigmoid",
+    }
+    generator = torch.Generator().manual_seed(seed)
+    return build_autoencoder(sizes, generator=generator, **(defaults | params))
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_layer_is_equation_1(tied):
+    layer = Layer(4, 3, activation="sigmoid", output_activation="sigmoid", tied=tied)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(torch.randn(parameter.shape))
+    x = torch.randn(2, 4)
+    W, b, c = (p.detach().numpy() for p in (layer.weight, layer.bias, layer.decoder_bias))
+    V = W.T if tied else layer.decoder_weight.detach().numpy()
+    h = sigmoid(x.numpy() @ W.T + b)
+    np.testing.assert_allclose(layer.encode(x).detach(), h, atol=1e-6)
+    back = layer.decode(layer.encode(x)).detach()
+    np.testing.assert_allclose(back, sigmoid(h @ V.T + c), atol=1e-6)
+
+
+def test_stack_composes_encoders_and_reversed_decoders():
+    network = build()
+    x = torch.rand(2, 6)
+    first, second, third = network.layers
+    codes = third.encode(second.encode(first.encode(x)))
+    assert torch.equal(network.encode(x), codes)
+    assert torch.equal(network.decode(codes), first.decode(second.decode(third.decode(codes))))
+    assert all(map(torch.equal, network(x), (codes, network.decode(codes))))
+
+
+def test_decoder_of_a_layer_uses_the_activation_of_the_layer_below():
+    network = build(activation="tanh", code_activation="relu", output_activation="sigmoid")
+    assert [layer.activation for layer in network.layers] == ["tanh", "tanh", "relu"]
+    assert [layer.output_activation for layer in network.layers] == ["sigmoid", "tanh", "tanh"]
+
+
+def test_tied_weights_are_one_tensor_and_biases_are_separate():
+    names = [name for name, _ in build().named_parameters()]
+    assert not [name for name in names if "decoder_weight" in name]
+    assert len([name for name in names if name.endswith("decoder_bias")]) == 3
+    assert len(names) == 3 * 3
+
+
+@pytest.mark.parametrize("sizes", [(6, 5, 4, 3), (1, 4, 1)])
+def test_untied_weights_start_as_tied_ones_and_are_separate(sizes):
+    network = build(sizes, tied=False)
+    x = torch.rand(7, sizes[0])
+    torch.testing.assert_close(network(x), build(sizes)(x))
+    assert len(list(network.parameters())) == (len(sizes) - 1) * 4
+    for layer in network.layers:
+        before = layer.weight.detach().clone()
+        with torch.no_grad():
+            layer.decoder_weight += 1
+        assert torch.equal(layer.weight, before)
+
+
+def test_gradients_of_tied_weights_are_added_in_place():
+    """And not into another array of the size of the weights, at every step."""
+    network = build((6, 5, 4, 3))
+    codes, back = network(torch.rand(7, 6))
+    loss = codes.square().sum() + back.square().sum()
+    with torch.profiler.profile(record_shapes=True) as profile:
+        loss.backward()
+    shapes = [list(layer.weight.shape) for layer in network.layers]
+    sums = [
+        e.name
+        for e in profile.events()
+        if "add" in e.name and e.input_shapes[:1] in [[s] for s in shapes]
+    ]
+    assert sums == ["aten::add_"] * len(shapes)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_glorot_initialisation(tied):
+    layer = build((300, 200), tied=tied).layers[0]
+    bound = np.sqrt(6 / (300 + 200))
+    weights = [layer.weight] if tied else [layer.weight, layer.decoder_weight]
+    for weight in weights:
+        assert weight.abs().max() <= bound
+        assert weight.std().item() == pytest.approx(bound / np.sqrt(3), rel=0.02)
+    assert not layer.bias.any()
+    assert not layer.decoder_bias.any()
+
+
+def test_same_seed_same_weights_other_seed_others():
+    a, b, c = (build(seed=seed).layers[0].weight for seed in (0, 0, 1))
+    assert torch.equal(a, b)
+    assert not torch.equal(a, c)
+
+
+def test_lower_layers_start_the_same_whatever_the_code_size():
+    narrow, wide = build((6, 5, 2)), build((6, 5, 9))
+    assert torch.equal(narrow.layers[0].weight, wide.layers[0].weight)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("sizes", [(6, 3), (6, 5, 3), (6, 5, 4, 3)])
+class TestLaws:
+    """What every network must do."""
+
+    @pytest.fixture
+    def network(self, activation, tied, sizes):
+        return build(sizes, tied=tied, activation=activation, code_activation=activation)
+
+    def test_shapes(self, network):
+        codes, back = network(torch.rand(7, 6))
+        assert codes.shape == (7, 3)
+        assert back.shape == (7, 6)
+        assert network.n_components == 3
+
+    def test_gradients_reach_every_parameter(self, network):
+        codes, back = network(torch.rand(40, 6))
+        (codes.square().sum() + back.square().sum()).backward()
+        assert all(p.grad is not None and p.grad.any() for p in network.parameters())
+
+    def test_state_dict_and_configs_rebuild_it(self, network):
+        other = Autoencoder(Layer(**layer.config) for layer in network.layers)
+        other.load_state_dict(network.state_dict())
+        x = torch.rand(3, 6)
+        assert torch.equal(network.encode(x), other.encode(x))
+
+    def test_repr_names_the_sizes(self, network, sizes):
+        assert f"n_in={sizes[-2]}, n_out=3" in repr(network)
