@@ -26,7 +26,7 @@ from training_step import step_of
 
 from dkae.alignment import alignment_loss
 from dkae.datasets import load_mnist20k
-from dkae.kernels import ProbabilisticClusterKernel, ideal_gram
+from dkae.kernels import ProbabilisticClusterKernel, ideal_kernel
 from dkae.training.batches import BatchSource
 
 RESULTS = Path(__file__).parent / "results" / "cluster_kernel.json"
@@ -159,7 +159,7 @@ def distances_from_the_classes() -> list[float]:
     """Return L_c(P, K_I) on the test part for five seeds; the paper has 1.0132."""
     mnist = load_mnist20k(scaled=True)
     train, test = mnist.data[mnist.train], mnist.data[mnist.test]
-    ideal = ideal_gram(mnist.target[mnist.test]).fit(test).gram(test)
+    ideal = ideal_kernel(mnist.target[mnist.test]).fit(test).gram(test)
     distances = []
     for seed in range(5):
         kernel = ProbabilisticClusterKernel(random_state=seed).fit(train)

@@ -73,7 +73,7 @@ def measure(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
 def main() -> None:
     """Measure what is missing and print the table."""
     models = {name: recipes.default(**(REFERENCE | changes)) for name, changes in VARIANTS.items()}
-    models["paper, 2,000 + 4 x 600 steps"] = recipes.paper(kernel="rbf", epoch=20)
+    models["paper, 2,000 + 4 x 600 steps"] = recipes.paper(kernel="rbf", steps_per_epoch=20)
     results = json.loads(RESULTS.read_text()) if "--resume" in sys.argv else {}
     for name, model in models.items():
         if name not in results:

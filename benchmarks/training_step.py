@@ -35,8 +35,8 @@ from dkae_study.workshop import REG_COVAR
 from dkae import recipes
 from dkae._runtime.threads import in_threads
 from dkae.datasets import load_mnist20k
+from dkae.grams import Gram
 from dkae.kernels import ProbabilisticClusterKernel
-from dkae.kernels.base import Prior
 from dkae.training import DECODER
 from dkae.training.batches import Batch
 from dkae.training.loop import train_step
@@ -94,7 +94,7 @@ def median_seconds(work: dict[str, Callable[[], Any]], together: Barrier) -> dic
     return {name: statistics.median(times) for name, times in seconds.items()}
 
 
-def make_prior() -> Prior:
+def make_prior() -> Gram:
     """Return the study's prior for the training rows."""
     mnist = load_mnist20k(scaled=True)
     X = mnist.data[mnist.train]
@@ -104,7 +104,7 @@ def make_prior() -> Prior:
         return kernel.fit(X).on(X)
 
 
-def blocks_of(prior: Prior, k: int) -> Callable[[], Any]:
+def blocks_of(prior: Gram, k: int) -> Callable[[], Any]:
     """Return what computes the block of another k rows each time."""
     rng = np.random.default_rng(0)
     return lambda: prior.block(rng.choice(len(prior), k, replace=False))
@@ -122,7 +122,7 @@ def laptop_work() -> tuple[float, int]:
     return sum(plan.operations(what) for what in plan.trainings), n_blocks
 
 
-def timed(n_networks: int, k: int, prior: Prior) -> dict[str, float]:
+def timed(n_networks: int, k: int, prior: Gram) -> dict[str, float]:
     """Return the seconds of a step and its parts, each network on its share of the cores."""
     together = Barrier(n_networks)
 

@@ -38,7 +38,7 @@ def tiny():
             "hidden_layer_sizes": (16,),
             "max_iter": 2,
             "decoder_max_iter": 0,  # has tests of its own, in tests/training/test_decoding.py
-            "epoch": 5,
+            "steps_per_epoch": 5,
             "batch_size": 50,
             "random_state": 0,
         }

@@ -61,7 +61,7 @@ def test_score_is_the_alignment_on_all_pairs(trained):
 
 def test_training_beats_no_training(trained, digits):
     untrained = DeepKernelizedAutoencoder(
-        32, hidden_layer_sizes=(64,), max_iter=1, epoch=1, random_state=0
+        32, hidden_layer_sizes=(64,), max_iter=1, steps_per_epoch=1, random_state=0
     ).fit(digits)
     assert trained[0].score(digits) > untrained.score(digits)
 
@@ -224,7 +224,7 @@ def test_any_list_of_hidden_sizes(hidden, digits, tiny):
 
 
 def test_fewer_rows_than_a_batch(digits, tiny):
-    assert tiny(batch_size=200, epoch="pairs").fit(digits[:7]).transform(digits).shape == (300, 5)
+    assert tiny(batch_size=200, steps_per_epoch="pairs").fit(digits[:7]).transform(digits).shape == (300, 5)
 
 
 def test_two_rows_are_enough(digits, tiny):
@@ -286,7 +286,7 @@ class TestRecipes:
 
     @pytest.mark.parametrize("recipe", recipes.RECIPES.values())
     def test_overrides(self, recipe):
-        assert recipe(n_components=7, epoch=3).get_params()["n_components"] == 7
+        assert recipe(n_components=7, steps_per_epoch=3).get_params()["n_components"] == 7
 
     def test_paper_recipe_trains(self, digits):
         model = recipes.paper(

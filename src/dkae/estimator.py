@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
 
-from dkae._runtime.checks import check_boolean, check_choice, check_integer
-from dkae._runtime.fitting import unchanged_on_failure
-from dkae.kernels import Kernel, Precomputed, check_block, make_kernel
-from dkae.kernels.base import FixedPrior, Floats, sample_rows
+from dkae._runtime.checks import check_integer
+from dkae._runtime.fitting import unchanged_on_failure, warn_caller
+from dkae.alignment import check_width
+from dkae.grams import Floats, Gram, MatrixGram, check_block, finite_float32, sample_rows
+from dkae.kernels import Kernel, gram_of, kernel_of
 from dkae.metrics.comparison import compare_grams
-from dkae.networks.stacked import (
-    ACTIVATIONS,
+from dkae.networks import (
     Autoencoder,
-    build_autoencoder,
-    choose_output_activation,
+    Factory,
+    StackedNetwork,
+    build_network,
+    check_network,
+    decode_rows,
+    encode_rows,
+    seeded,
 )
-from dkae.training import (
-    FINE_TUNING,
-    Progress,
-    Settings,
-    check_path,
-    make_progress,
-    run_training,
-    start_from,
-)
+from dkae.training import FINE_TUNING, ProgressBar
+from dkae.training.callbacks import check_callbacks, wants_progress
+from dkae.training.checkpoint import check_path
+from dkae.training.run import Training
+from dkae.training.settings import Settings
 
 __all__ = ["DeepKernelizedAutoencoder"]
 
@@ -66,15 +69,26 @@ class DeepKernelizedAutoencoder(
         Name of a kernel of scikit-learn's ``pairwise_kernels``; "pck", the Probabilistic Cluster
         Kernel of the paper; "forest"; a function ``(X, Y) -> Gram`` of
         two arrays of rows; an object of ``sklearn.gaussian_process.kernels``; or a kernel of
-        `dkae.kernels`. A Gram matrix is passed to `fit`.
+        `dkae.kernels`, which is not fitted again if it is fitted. A Gram is passed to `fit`.
     gamma : {"median", "scale"}, float or None, default="median"
         γ of the kernels that have one; see `dkae.kernels.bandwidth`. None is 1 / n_features.
     degree, coef0 : float, default=3 and 1
         Parameters of the polynomial and the sigmoid kernel.
     kernel_params : mapping, optional
-        Keyword arguments of a callable kernel, or parameters of "pck" and "forest".
+        Keyword arguments of a callable kernel, or parameters of one that is given by name; they go
+        before `gamma`, `degree` and `coef0`.
+    alignment : str or callable, default="frobenius"
+        How far the Gram of the codes is from that of the kernel: "frobenius" is L_c of Eq. 6;
+        "offdiagonal", "centered", "logdet", "von_neumann", "jensen_renyi" and "bures" are those of
+        `dkae.alignment`; or a function ``(code_gram, prior_gram) -> scalar`` of torch tensors.
     alignment_weight : float, default=0.1
         λ in [0, 1]: 0 is a plain autoencoder, 1 only aligns.
+    network : torch.nn.Module or callable, optional
+        A network of your own: a module with ``encode`` and ``decode``, which is copied and never
+        changed, or a factory ``(shape, n_components, generator)`` that builds one for rows of that
+        shape; see `dkae.networks`. X may then have more than two dimensions: kernels by name see
+        its rows flattened, others as they are. By default, the stack that the next five parameters
+        describe.
     hidden_layer_sizes : sequence of int, default=(500, 500, 2000)
         Widths of the layers between input and code; the decoder mirrors them. May be empty.
     activation, code_activation : str, default="gelu" and "identity"
@@ -84,13 +98,12 @@ class DeepKernelizedAutoencoder(
         the identity elsewhere.
     tied_weights : bool, default=True
         Whether the decoder uses the transposed weights of the encoder while both are trained. If
-        not, it starts from them. Layers given to `fit` keep a decoder of their own, if they have
-        one, as those of a model whose decoder was trained alone.
+        not, it starts from them.
     batch_size : int, default=200
         k, at most the number of rows.
     max_iter : int, default=20
         Epochs of training end to end; 0 leaves it out.
-    epoch : {"samples", "pairs"} or int, default=100
+    steps_per_epoch : {"samples", "pairs"} or int, default=100
         Batches of an epoch: n/k, the paper's (n/k)², or a fixed number.
     pretrain_max_iter : int, default=0
         Epochs of layer-wise pretraining of each layer; 0 switches it off.
@@ -103,6 +116,8 @@ class DeepKernelizedAutoencoder(
         0.85, as is usual with it.
     learning_rate_init : float, default=0.002
         The (largest) learning rate of Adam.
+    optimizer : "adam" or callable, default="adam"
+        A function ``(parameters, lr)`` that returns a torch optimizer is called for each phase.
     max_grad_norm : float, optional
         Gradients are clipped to this norm.
     input_noise : float, default=0.0
@@ -120,23 +135,27 @@ class DeepKernelizedAutoencoder(
         Patience of early stopping.
     tol : float, default=1e-4
         Smallest gain that early stopping counts.
-    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
-        Where the network runs.
+    callbacks : list, optional
+        Objects that are told of phases, epochs and steps; see `dkae.training.Callback`.
+    device : str or torch.device, default="auto"
+        Where the network runs: "auto" takes a GPU where there is one; else as torch spells it, such
+        as "cpu" or "cuda:0".
     precision : {"float32", "bfloat16"}, default="float32"
         Precision of the network; the losses are always in float32.
     random_state : int, RandomState or None, default=None
         Seed of weights, batches and noise. With a fixed one, results are bit-identical on one
         machine with the same number of threads.
-    verbose : int or Progress, default=0
-        0 is silent, 1 shows a progress bar; an object with the methods of
-        `dkae.training.progress.Progress` is told of every step.
+    verbose : int, default=0
+        0 is silent, 1 shows a progress bar.
+    epoch
+        The former name of `steps_per_epoch`.
 
     Attributes
     ----------
-    network_ : Autoencoder
-        The trained network, a torch module.
+    network_ : torch.nn.Module
+        The trained network.
     kernel_ : Kernel or None
-        The fitted kernel; None after ``fit(X, gram=P)``.
+        The fitted kernel; None after ``fit(X, gram=P)`` with a matrix.
     kernel_scale_ : float
         Factor between inner products of codes and the kernel, which the loss leaves open.
     history_ : list of dict
@@ -146,6 +165,8 @@ class DeepKernelizedAutoencoder(
         have no alignment loss: the kernel is not evaluated for them.
     n_iter_ : int
         Epochs of training end to end.
+    row_shape_ : tuple of int
+        Shape of a row of X.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -179,7 +200,9 @@ class DeepKernelizedAutoencoder(
         degree: float = 3,
         coef0: float = 1,
         kernel_params: Mapping[str, Any] | None = None,
+        alignment: str | Callable[..., Any] = "frobenius",
         alignment_weight: float = 0.1,
+        network: nn.Module | Factory | None = None,
         hidden_layer_sizes: Sequence[int] = (500, 500, 2000),
         activation: str = "gelu",
         code_activation: str = "identity",
@@ -187,21 +210,24 @@ class DeepKernelizedAutoencoder(
         tied_weights: bool = True,
         batch_size: int = 200,
         max_iter: int = 20,
-        epoch: str | int = 100,
+        steps_per_epoch: str | int = 100,
         pretrain_max_iter: int = 0,
         decoder_max_iter: int = 5,
         learning_rate: str = "onecycle",
         learning_rate_init: float = 0.002,
+        optimizer: str | Callable[..., Any] = "adam",
         max_grad_norm: float | None = None,
         input_noise: float = 0.0,
         early_stopping: bool = False,
         validation_fraction: float | None = None,
         n_iter_no_change: int = 10,
         tol: float = 1e-4,
-        device: str = "auto",
+        callbacks: Sequence[Any] | None = None,
+        device: str | torch.device = "auto",
         precision: str = "float32",
         random_state: int | np.random.RandomState | None = None,
-        verbose: int | Progress = 0,
+        verbose: int = 0,
+        epoch: str | int = "deprecated",
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -209,7 +235,9 @@ class DeepKernelizedAutoencoder(
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.alignment = alignment
         self.alignment_weight = alignment_weight
+        self.network = network
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.code_activation = code_activation
@@ -217,21 +245,24 @@ class DeepKernelizedAutoencoder(
         self.tied_weights = tied_weights
         self.batch_size = batch_size
         self.max_iter = max_iter
-        self.epoch = epoch
+        self.steps_per_epoch = steps_per_epoch
         self.pretrain_max_iter = pretrain_max_iter
         self.decoder_max_iter = decoder_max_iter
         self.learning_rate = learning_rate
         self.learning_rate_init = learning_rate_init
+        self.optimizer = optimizer
         self.max_grad_norm = max_grad_norm
         self.input_noise = input_noise
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
+        self.callbacks = callbacks
         self.device = device
         self.precision = precision
         self.random_state = random_state
         self.verbose = verbose
+        self.epoch = epoch
 
     # --- the map and its inverse -------------------------------------------------------------
 
@@ -246,62 +277,79 @@ class DeepKernelizedAutoencoder(
     ) -> Self:
         """Learn the feature map and its inverse.
 
+        Ctrl-C raises KeyboardInterrupt, as anywhere; the model is usable with what it had learnt so
+        far. Any other failure leaves the model as it was before the call.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training rows, at least two.
-        y : None
-            Ignored.
-        gram : array of shape (n_samples, n_samples), optional
-            Gram matrix of the rows of X, used instead of `kernel`. Of a NumPy memmap only the
-            blocks of the batches are read, and one of 512 rows to check it.
+            Training rows, at least two; with `network` also of shape (n_samples, ...).
+        y : array-like of shape (n_samples,), optional
+            Labels, which reach the `fit` of the kernel: kernels that are made of labels use them,
+            all others ignore them.
+        gram : array of shape (n_samples, n_samples) or Gram, optional
+            Gram matrix of the rows of X, used instead of `kernel`: an array; or any
+            `dkae.grams.Gram`, such as ``kernel.on(X)`` of a fitted kernel. Of a NumPy memmap only
+            the blocks of the batches are read, and one of 512 rows to check it.
         checkpoint : path, optional
             File that keeps the state of the training, written at the end of an epoch, once a minute
             at most. Where it exists, training goes on from it, to the very result of an unbroken
-            fit; Ctrl-C is then an error and not the end of training. Delete it once the model is
-            saved.
+            fit. Delete it once the model is saved.
         pretrained : Autoencoder, optional
-            Lowest layers of the network, such as ``Autoencoder(model.network_.layers[:-1])``. Their
-            weights are copied, those of the decoder too where it has its own, and pretraining
-            leaves these layers out. With all layers, ``max_iter=0`` and ``decoder_max_iter`` an
-            inverse is learnt for an encoder that stays as it is.
+            The former way to pass trained layers: use `network`.
         """
         with unchanged_on_failure(self):
-            return self._fit(X, y, gram, checkpoint, pretrained)
-
-    def _fit(self, X: Any, y: object, gram: Any, checkpoint: Any, pretrained: Any) -> Self:
-        settings, progress = Settings.of(self), make_progress(self.verbose)
-        path = check_path(checkpoint, self.random_state)
-        X = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        network = self._build_network(X, seed)
-        n_given = start_from(pretrained, network)
-        settings.check_encoder(n_given, len(network.layers))
-        kernel = self._make_kernel(gram).fit(X, y)
-        prior = kernel.on(X)
-        rows = sample_rows(len(X), N_SAMPLE_ROWS)
-        block = prior.block(rows)
-        check_block(block, str(kernel))
-        self.history_ = run_training(
-            network,
-            X,
-            prior,
-            settings,
-            rng=np.random.default_rng(seed),
-            progress=progress,
-            checkpoint=path,
-            n_given=n_given,
-        )
-        self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in self.history_)
-        self.network_ = network
-        self.kernel_ = kernel if gram is None else None
-        self.kernel_scale_ = compare_grams(network.encode_rows(X[rows]), FixedPrior(block)).scale
+            interruption = self._fit(X, y, gram, checkpoint, pretrained)
+        if interruption is not None:
+            raise interruption
         return self
+
+    def _fit(
+        self, X: Any, y: object, gram: Any, checkpoint: Any, pretrained: Any
+    ) -> KeyboardInterrupt | None:
+        settings, callbacks = Settings.of(self), check_callbacks(self.callbacks)
+        if wants_progress(self.verbose):
+            callbacks.append(ProgressBar())
+        path = check_path(checkpoint, self.random_state)
+        X = self._check_rows(X, reset=True)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        network = self._build_network(X, seed, pretrained)
+        settings.check_encoder(network, is_given=isinstance(self.network, nn.Module))
+        prior, kernel = self._make_prior(X, y, gram)
+        rows = sample_rows(len(X), N_SAMPLE_ROWS)
+        block = finite_float32(prior.block(rows), prior.name)
+        check_block(block, prior.name)
+        rng = np.random.default_rng(seed)
+        training = Training(
+            network, X, prior, settings, rng=rng, callbacks=callbacks, checkpoint=path
+        )
+        interruption = self._train(training, seed)
+        self.history_ = training.history.records
+        self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in self.history_)
+        self.network_, self.n_components_ = network, int(self.n_components)
+        self.kernel_ = kernel
+        self.kernel_scale_ = compare_grams(encode_rows(network, X[rows]), MatrixGram(block)).scale
+        return interruption
+
+    def _train(self, training: Training, seed: int) -> KeyboardInterrupt | None:
+        """Train, and return the interruption that ended it, if one did."""
+        try:
+            with seeded(torch.Generator().manual_seed(seed)):  # for dropout and its like
+                training.run()
+        except KeyboardInterrupt as interruption:
+            n_epochs = len(training.history.records)
+            warn_caller(
+                f"training was interrupted after {n_epochs} finished epochs: the model is usable "
+                "with what it had learnt so far",
+                ConvergenceWarning,
+            )
+            return interruption
+        return None
 
     def transform(self, X: Any) -> Floats:
         """Return the codes of the rows of X, in float32: the map φ into kernel space."""
         check_is_fitted(self)
-        return self.network_.encode_rows(validate_data(self, X, dtype=np.float32, reset=False))
+        return encode_rows(self.network_, self._check_rows(X, reset=False))
 
     def inverse_transform(self, X: Any) -> Floats:
         """Return the rows that the decoder gives for codes: the map φ⁻¹ back to input space.
@@ -318,7 +366,7 @@ class DeepKernelizedAutoencoder(
                 f"codes has {codes.shape[1]} columns, but the model was fitted with "
                 f"n_components={self._n_features_out}: pass codes as transform returns them"
             )
-        return self.network_.decode_rows(codes)
+        return decode_rows(self.network_, codes)
 
     def gram(self, X: Any, Y: Any = None) -> Floats:
         """Return the kernel that the codes represent, ``kernel_scale_ * c(x)ᵀ c(y)``.
@@ -340,52 +388,81 @@ class DeepKernelizedAutoencoder(
             Rows to compare on.
         y : None
             Ignored.
-        gram : array of shape (n_samples, n_samples), optional
-            Gram matrix of these rows; needed if the model was fitted with one.
+        gram : array of shape (n_samples, n_samples) or Gram, optional
+            Gram matrix of these rows; needed if the model was fitted with a matrix.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float32, reset=False)
-        kernel = self.kernel_ if gram is None else Precomputed(gram).fit(X)
-        if kernel is None:
+        X = self._check_rows(X, reset=False)
+        if gram is not None:
+            prior = gram_of(gram, X)
+        elif self.kernel_ is not None:
+            prior = self.kernel_.on(self._kernel_rows(X))
+        else:
             raise ValueError(
                 "the model has no kernel that it could evaluate on X, because it was fitted with a "
                 "Gram matrix or loaded without its kernel: pass gram=, the Gram matrix of these "
                 "rows"
             )
-        return max(0.0, compare_grams(self.network_.encode_rows(X), kernel.on(X)).alignment)
+        return max(0.0, compare_grams(encode_rows(self.network_, X), prior).alignment)
 
     # --- the parts of fit --------------------------------------------------------------------
 
-    def _make_kernel(self, gram: Any) -> Kernel:
-        if gram is not None:
-            return Precomputed(gram)
-        return make_kernel(
-            self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-            random_state=self.random_state,
+    def _check_rows(self, X: Any, *, reset: bool) -> Floats:
+        """Return X in float32; with a network of the user's, rows may have any shape."""
+        X = validate_data(
+            self,
+            X,
+            dtype=np.float32,
+            reset=reset,
+            ensure_min_samples=2 if reset else 1,
+            allow_nd=self.network is not None,
         )
+        if reset:
+            self.row_shape_ = X.shape[1:]
+        elif X.shape[1:] != self.row_shape_:
+            raise ValueError(
+                f"rows of X have the shape {X.shape[1:]}, but the model was fitted to rows of "
+                f"shape {self.row_shape_}: pass rows of that shape"
+            )
+        checked: Floats = X
+        return checked
 
-    def _build_network(self, X: Floats, seed: int) -> Autoencoder:
-        hidden = self.hidden_layer_sizes
-        hidden = hidden if isinstance(hidden, Iterable) else (hidden,)
-        hidden = [check_integer("each of hidden_layer_sizes", n, at_least=1) for n in hidden]
-        return build_autoencoder(
-            [X.shape[1], *hidden, check_integer("n_components", self.n_components, at_least=1)],
-            activation=check_choice("activation", self.activation, ACTIVATIONS),
-            code_activation=check_choice("code_activation", self.code_activation, ACTIVATIONS),
-            output_activation=choose_output_activation(self.output_activation, X.min(), X.max()),
-            tied=check_boolean("tied_weights", self.tied_weights),
-            generator=torch.Generator().manual_seed(seed),
-        )
+    def _kernel_rows(self, X: Floats) -> Floats:
+        """Return the rows as the kernel sees them: flattened for a kernel by name."""
+        return X.reshape(len(X), -1) if isinstance(self.kernel, str) else X
+
+    def _make_prior(self, X: Floats, y: object, gram: Any) -> tuple[Gram, Kernel | None]:
+        """Return the Gram matrix of the rows, and the kernel that it is of."""
+        if gram is not None:
+            prior = gram_of(gram, X)
+            return prior, prior.kernel
+        rows = self._kernel_rows(X)
+        kernel = kernel_of(self, rows, y)
+        return kernel.on(rows), kernel
+
+    def _build_network(self, X: Floats, seed: int, pretrained: Any = None) -> nn.Module:
+        n_components = check_integer("n_components", self.n_components, at_least=1)
+        if pretrained is not None:
+            warn_caller("fit(pretrained=...) is now the parameter network", FutureWarning)
+        if self.network is not None and pretrained is not None:
+            raise ValueError("pretrained came beside network: pass all layers as network")
+        stacked = StackedNetwork.of(self, X, pretrained) if self.network is None else None
+        generator = torch.Generator().manual_seed(seed)
+        network = build_network(stacked or self.network, X.shape[1:], n_components, generator)
+        check_network(network, X[:2], n_components)
+        check_width(self.alignment, n_components, min(self.batch_size, len(X)))
+        return network
 
     # --- the scikit-learn contract -----------------------------------------------------------
 
+    _doc_link_module = "dkae"
+    _doc_link_template = (
+        "https://dkae.readthedocs.io/en/stable/api/{estimator_module}.{estimator_name}.html"
+    )
+
     @property
     def _n_features_out(self) -> int:
-        return self.network_.n_components
+        return self.n_components_
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the network as it is on the CPU: the reader may have no GPU."""

@@ -11,27 +11,34 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import safetensors
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from dkae import __version__
 from dkae._runtime.devices import choose_device
 from dkae._runtime.files import replacing
 from dkae.estimator import DeepKernelizedAutoencoder
 from dkae.kernels import PairwiseKernel
-from dkae.networks.stacked import Autoencoder, Layer
+from dkae.networks import Autoencoder, ConvolutionalAutoencoder, Layer, ResidualAutoencoder
 
-__all__ = ["ModelFileError", "load", "save"]
+__all__ = ["ModelFileError", "load", "replacing", "save"]
 
 FORMAT = "dkae model 1"
 
 #: Learned attributes that are plain data.
 _PLAIN_ATTRIBUTES = ("history_", "kernel_scale_", "n_features_in_", "n_iter_")
+
+
+#: Networks besides the stack, by name; `config` has the arguments that build one.
+_NETWORKS: dict[str, Any] = {
+    kind.__name__: kind for kind in (ConvolutionalAutoencoder, ResidualAutoencoder)
+}
 
 
 class ModelFileError(ValueError):
@@ -72,8 +79,8 @@ def _describe(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
     described: dict[str, Any] = {
         "params": {},
         "attributes": {name: getattr(model, name) for name in _PLAIN_ATTRIBUTES},
-        "layers": [layer.config for layer in model.network_.layers],
         "kernel": None,
+        **_describe_network(model.network_),
     }
     for name, value in model.get_params(deep=False).items():
         with contextlib.suppress(TypeError):
@@ -91,20 +98,49 @@ def _rebuild(
 ) -> DeepKernelizedAutoencoder:
     kernel = _rebuild_kernel(described["kernel"])
     # What is not in the file must not turn into the default when fit is called again: a kernel, and
-    # in files of version 0.1 a phase that there was not.
-    absent = {"kernel": kernel or "precomputed", "decoder_max_iter": 0}
-    model = DeepKernelizedAutoencoder(**(absent | described["params"] | {"device": device}))
+    # `decoder_max_iter`, which files of 0.1 predate.
+    absent: dict[str, Any] = {"kernel": kernel or "precomputed", "decoder_max_iter": 0}
+    params = dict(described["params"])
+    if "steps_per_epoch" not in params and "epoch" in params:  # its name in files of 0.1
+        params["steps_per_epoch"] = params.pop("epoch")
+    model = DeepKernelizedAutoencoder(**(absent | params | {"device": device}))
     for name in _PLAIN_ATTRIBUTES:
         setattr(model, name, described["attributes"][name])
-    model.network_ = Autoencoder([Layer(**config) for config in described["layers"]]).eval()
-    if not model.network_.layers:
-        raise ValueError("there are no layers")
-    model.network_.load_state_dict(weights)
-    model.network_.to(choose_device(device))
+    network = _rebuild_network(model, described).eval()
+    network.load_state_dict(weights)
+    model.network_ = network.to(choose_device(device))
     model.kernel_ = kernel
     if "feature_names" in described:
         model.feature_names_in_ = np.array(described["feature_names"], dtype=object)
     return model
+
+
+def _describe_network(network: nn.Module) -> dict[str, Any]:
+    """Return what builds the network; only those of this package stand in a file."""
+    if type(network) is Autoencoder:
+        return {"layers": [layer.config for layer in network.layers]}
+    kind = type(network).__name__
+    if _NETWORKS.get(kind) is not type(network):
+        raise ValueError(
+            f"model has a network of your own ({kind}), and a model file holds no code: pickle the "
+            "model, or keep network_.state_dict()"
+        )
+    return {"network": {"kind": kind, "config": network.config}}
+
+
+def _rebuild_network(model: DeepKernelizedAutoencoder, described: dict[str, Any]) -> nn.Module:
+    """Return the network with weights that are still to be loaded, and tell the model its shape."""
+    if "network" not in described:
+        stack = Autoencoder([Layer(**config) for config in described["layers"]])
+        if not stack.layers:
+            raise ValueError("there are no layers")
+        model.row_shape_, model.n_components_ = (model.n_features_in_,), stack.n_components
+        return stack
+    sizes = dict(described["network"]["config"])
+    model.row_shape_, model.n_components_ = tuple(sizes.pop("shape")), sizes.pop("n_components")
+    model.network = partial(_NETWORKS[described["network"]["kind"]], **sizes)
+    network: nn.Module = model.network(model.row_shape_, model.n_components_)
+    return network
 
 
 def _rebuild_kernel(described: dict[str, Any] | None) -> PairwiseKernel | None:

@@ -25,8 +25,8 @@ def paper(**overrides: Any) -> DeepKernelizedAutoencoder:
     30 epochs of pretraining for each layer and 100 epochs of fine-tuning with (n/k)² batches of
     k = 200, plain Adam, λ = 0.1.
 
-    On n = 14,000 rows this is 1.08 million steps. ``paper(epoch=20)`` keeps everything but the
-    length of an epoch, and takes 2,000 steps of fine-tuning after 600 for each layer.
+    On n = 14,000 rows this is 1.08 million steps. ``paper(steps_per_epoch=20)`` keeps everything
+    but the length of an epoch, and takes 2,000 steps of fine-tuning after 600 for each layer.
     """
     settings: dict[str, Any] = {
         "n_components": 2000,
@@ -41,10 +41,12 @@ def paper(**overrides: Any) -> DeepKernelizedAutoencoder:
         "pretrain_max_iter": 30,
         "max_iter": 100,
         "decoder_max_iter": 0,
-        "epoch": "pairs",
+        "steps_per_epoch": "pairs",
         "learning_rate": "constant",
         "learning_rate_init": 0.001,
     }
+    if "epoch" in overrides:  # the former name, of which the estimator warns
+        del settings["steps_per_epoch"]
     return DeepKernelizedAutoencoder(**(settings | overrides))
 
 

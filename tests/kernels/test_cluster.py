@@ -296,7 +296,7 @@ class TestCompactForm:
 
     def test_rectangular_products_and_parts(self, X):
         kernel = clone(SMALL).fit(X)
-        compact = kernel.on(X).posteriors
+        compact = kernel.on(X).rows.posteriors
         rows, columns = np.array([7, 3, 99]), np.array([4, 7])
         whole = compact.product(compact)
         part = compact[rows].product(compact[columns])

@@ -21,7 +21,7 @@ from dkae.kernels import (
     ProbabilisticClusterKernel,
     TransformerKernel,
     center,
-    ideal_gram,
+    ideal_kernel,
     make_kernel,
     normalize,
 )
@@ -173,16 +173,16 @@ class TestAlgebra:
 
 class TestLabels:
     def test_ideal_gram(self):
-        gram = ideal_gram(LABELS).fit(X).gram(X)
+        gram = ideal_kernel(LABELS).fit(X).gram(X)
         np.testing.assert_array_equal(gram, LABELS[:, None] == LABELS)
 
     def test_labels_may_be_strings(self):
-        kernel = ideal_gram(np.array(["b", "a", "b"])).fit(X[:3])
+        kernel = ideal_kernel(np.array(["b", "a", "b"])).fit(X[:3])
         np.testing.assert_array_equal(kernel.gram(X[:3])[0], [1, 0, 1])
 
     def test_rows_without_label_are_left_to_the_other_kernel(self):
         labels = np.where(np.arange(60) < 30, LABELS, -1)
-        gram = (ideal_gram(labels) + RBF).fit(X).gram(X)
+        gram = (ideal_kernel(labels) + RBF).fit(X).gram(X)
         expected = rbf_kernel(X, gamma=1)
         expected[:30, :30] += LABELS[:30, None] == LABELS[:30]
         np.testing.assert_allclose(gram, expected, rtol=1e-5)
@@ -190,7 +190,7 @@ class TestLabels:
     def test_supervised_and_semi_supervised_priors_train(self, digits, tiny):
         y = np.arange(300) % 4
         partly = np.where(np.arange(300) < 100, y, -1)
-        for kernel in (ideal_gram(y), ideal_gram(partly) + PairwiseKernel("rbf")):
+        for kernel in (ideal_kernel(y), ideal_kernel(partly) + PairwiseKernel("rbf")):
             assert tiny(kernel=kernel).fit(digits).score(digits) > 0
 
     @pytest.mark.parametrize(
@@ -204,35 +204,35 @@ class TestLabels:
         ids=repr,
     )
     def test_missing_labels_are_no_class(self, labels):
-        gram = ideal_gram(labels).fit(X[:5]).gram(X[:5])
+        gram = ideal_kernel(labels).fit(X[:5]).gram(X[:5])
         expected = np.zeros((5, 5))
         expected[:3, :3] = [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
         np.testing.assert_array_equal(gram, expected)
 
     def test_equal_rows_with_different_labels_are_refused(self):
         with pytest.raises(ValueError, match="rows 0 and 1 are equal vectors"):
-            ideal_gram([0, 1], rows=X[[0, 0]]).fit(X[:1])
+            ideal_kernel([0, 1], rows=X[[0, 0]]).fit(X[:1])
 
     def test_labels_of_other_rows(self):
         with pytest.raises(ValueError, match="labels has 60 entries, but X has 20 rows"):
-            ideal_gram(LABELS).fit(X).gram(Y)
+            ideal_kernel(LABELS).fit(X).gram(Y)
 
     def test_no_labels_at_all(self):
         with pytest.raises(ValueError, match="no label but -1"):
-            ideal_gram(np.full(60, -1)).fit(X)
+            ideal_kernel(np.full(60, -1)).fit(X)
 
     def test_labels_of_the_wrong_shape(self):
         with pytest.raises(ValueError, match=r"labels has shape \(60, 1\)"):
-            ideal_gram(LABELS[:, None]).fit(X)
+            ideal_kernel(LABELS[:, None]).fit(X)
 
 
 class TestInTheEstimator:
     @pytest.mark.parametrize("name", ["pck", "forest"])
     def test_by_name(self, name, digits, tiny):
         params = {"max_components": 5, "n_initializations": 3} if name == "pck" else None
-        model = tiny(kernel=name, kernel_params=params, max_iter=10, epoch=30).fit(digits)
+        model = tiny(kernel=name, kernel_params=params, max_iter=10, steps_per_epoch=30).fit(digits)
         assert model.score(digits) > 0.8
-        same = tiny(kernel=name, kernel_params=params, max_iter=10, epoch=30).fit(digits)
+        same = tiny(kernel=name, kernel_params=params, max_iter=10, steps_per_epoch=30).fit(digits)
         np.testing.assert_array_equal(model.transform(digits), same.transform(digits))
 
     def test_unknown_ensemble_suggests_the_nearest(self):
@@ -245,7 +245,7 @@ class TestInTheEstimator:
         mnist = load_mnist20k(scaled=True)
         train, test = mnist.data[mnist.train[:2000]], mnist.data[mnist.test[:500]]
         model = DeepKernelizedAutoencoder(
-            64, kernel="pck", hidden_layer_sizes=(128,), max_iter=4, epoch=50, random_state=0,
+            64, kernel="pck", hidden_layer_sizes=(128,), max_iter=4, steps_per_epoch=50, random_state=0,
             kernel_params={"n_initializations": 5},
         ).fit(train)  # fmt: skip
         assert model.score(test) > 0.9

@@ -9,8 +9,9 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
+from dkae.grams import negative_mass
+from dkae import DeepKernelizedAutoencoder
 from dkae.kernels import PairwiseKernel, Precomputed, check_block, make_kernel
-from dkae.kernels.base import negative_mass
 from dkae.kernels.pairwise import pairwise_names
 
 RNG = np.random.default_rng(0)
@@ -192,7 +193,6 @@ def test_non_finite_entry_of_a_memmap_is_found_when_its_block_is_read(tmp_path):
     bad = P.copy()
     bad[7, 7] = np.inf
     np.save(tmp_path / "gram.npy", bad)
-    prior = Precomputed(np.load(tmp_path / "gram.npy", mmap_mode="r")).fit(X).on(X)
-    prior.block(np.arange(5))
+    model = DeepKernelizedAutoencoder(3, hidden_layer_sizes=(5,))
     with pytest.raises(ValueError, match="gram has NaN or infinite"):
-        prior.block(np.array([1, 7]))
+        model.fit(X, gram=np.load(tmp_path / "gram.npy", mmap_mode="r"))

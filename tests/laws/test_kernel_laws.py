@@ -22,11 +22,12 @@ from dkae.kernels import (
     TransformerKernel,
     center,
     check_block,
-    ideal_gram,
+    ideal_kernel,
     make_kernel,
     normalize,
 )
 from dkae.kernels.pairwise import pairwise_names
+from tests.ids import plain_id
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.1, 1, (40, 6)).astype(np.float32)
@@ -60,14 +61,14 @@ KERNELS = [
     normalize(center(PairwiseKernel("laplacian"), max_reference=30)),
     0.3 * PairwiseKernel("rbf") + PairwiseKernel("linear"),
     PairwiseKernel("rbf") * PairwiseKernel("linear") * 2,
-    ideal_gram(np.arange(55) % 3, rows=np.vstack([X, Y])),
-    ideal_gram(np.arange(55) % 4 - 1, rows=np.vstack([X, Y])) + PairwiseKernel("rbf"),
+    ideal_kernel(np.arange(55) % 3, rows=np.vstack([X, Y])),
+    ideal_kernel(np.arange(55) % 4 - 1, rows=np.vstack([X, Y])) + PairwiseKernel("rbf"),
 ]
 
 #: tanh(γ⟨x, y⟩ + c) and the additive χ² kernel are not positive semi-definite in general.
 PSD_KERNELS = [k for k in KERNELS if getattr(k, "metric", "") not in {"sigmoid", "additive_chi2"}]
 
-every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=plain_id)
 
 
 @every_kernel
@@ -76,7 +77,7 @@ def test_gram_is_symmetric(kernel):
     np.testing.assert_allclose(gram, gram.T, atol=1e-6)
 
 
-@pytest.mark.parametrize("kernel", PSD_KERNELS, ids=repr)
+@pytest.mark.parametrize("kernel", PSD_KERNELS, ids=plain_id)
 def test_gram_is_positive_semidefinite(kernel):
     eigenvalues = np.linalg.eigvalsh(clone(kernel).fit(X).gram(X).astype(np.float64))
     assert eigenvalues.min() > -1e-5 * eigenvalues.max()

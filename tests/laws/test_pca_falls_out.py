@@ -23,7 +23,7 @@ def test_codes_reach_the_best_approximation_of_the_gram(n_components):
         alignment_weight=1,
         batch_size=len(X),
         max_iter=5,
-        epoch=200,
+        steps_per_epoch=200,
         learning_rate_init=0.05,
         random_state=0,
     ).fit(X)

@@ -226,7 +226,7 @@ class TestAlignmentLossCurve:
         np.testing.assert_allclose(curve, expected, atol=1e-7)
 
     def test_chunks_of_rows_and_blocks_of_the_prior(self, monkeypatch):
-        monkeypatch.setattr(metrics, "N_CHUNK_ROWS", 4)
+        monkeypatch.setattr("dkae.metrics.codes.N_CHUNK_ROWS", 4)
         X, codes = random_codes(30).astype(np.float32), random_codes(30, 5, 1).astype(np.float32)
         kernel = PairwiseKernel("rbf").fit(X)
         last = metrics.alignment_loss(metrics.code_gram(codes), kernel.on(X))

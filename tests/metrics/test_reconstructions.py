@@ -20,7 +20,7 @@ images = arrays(np.float32, (5, 4), elements=st.floats(-100, 100, width=32))
 @given(images, images, st.integers(1, 30))
 def test_mean_over_all_entries(X, X_hat, n_entries):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(metrics, "N_CHUNK_ENTRIES", n_entries)
+        patch.setattr("dkae.metrics.codes.N_CHUNK_ENTRIES", n_entries)
         error = metrics.reconstruction_error(X, X_hat)
     assert error == pytest.approx(mean_squared_error(X.astype(float), X_hat.astype(float)))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dkae.networks.stacked import ACTIVATIONS, Autoencoder, Layer, build_autoencoder
+from dkae.networks import ACTIVATIONS, Autoencoder, Layer, build_autoencoder
 
 
 def build(sizes=(6, 5, 4, 3), *, seed=0, **params) -> Autoencoder:

@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from dkae.kernels import FunctionKernel, Precomputed, TransformerKernel
 from dkae.spectral import KernelPCA, PreImage
+from tests.ids import plain_id
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (60, 3))
@@ -58,7 +59,7 @@ def features(function):
         ({"kernel": lambda A, B: A @ B[:5].T}, r"shape \(60, 5\), expected \(60, 60\)"),
         ({"kernel": lambda A, B: A[:, :1] - 2 * B[:, 0]}, "<lambda> is not symmetric"),
     ],
-    ids=lambda value: str(value) if isinstance(value, dict) else "",
+    ids=lambda value: plain_id(value) if isinstance(value, dict) else "",
 )
 @both_solvers
 @pytest.mark.filterwarnings("ignore:divide by zero")

@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from dkae.kernels import PairwiseKernel, Precomputed, ideal_gram
+from dkae.kernels import PairwiseKernel, Precomputed, ideal_kernel
 from dkae.kernels.pairwise import pairwise_names
 from dkae.spectral import KernelPCA, PreImage, kernel_pca
 from tests.spectral.helpers import assert_same_up_to_sign, centered
@@ -101,7 +101,7 @@ class TestOracle:
     @both_solvers
     def test_many_balanced_classes(self, solver):
         y = np.arange(200) % 50
-        model = KernelPCA(49, kernel=ideal_gram(y, rows=RNG.random((200, 2))), solver=solver)
+        model = KernelPCA(49, kernel=ideal_kernel(y, rows=RNG.random((200, 2))), solver=solver)
         model.fit(model.kernel.rows)
         np.testing.assert_allclose(model.eigenvalues_, 4, rtol=1e-6)
 

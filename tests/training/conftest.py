@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from dkae.training import checkpoint, loop
+from dkae.training import Trainer, checkpoint
 from tests.training.helpers import Killed
 
 
@@ -18,8 +18,8 @@ def always(monkeypatch):
 
 @pytest.fixture
 def break_at(monkeypatch):
-    """Return a function that makes the i-th call of a function of the loop fail, counted from 0."""
-    originals = {name: getattr(loop, name) for name in ("run_epoch", "train_step")}
+    """Return a function that makes the i-th call of a trainer's method fail, counted from 0."""
+    originals = {name: getattr(Trainer, name) for name in ("run_epoch", "train_step")}
 
     def set_up(i, name="run_epoch", error=Killed):
         calls = count()
@@ -29,7 +29,7 @@ def break_at(monkeypatch):
                 raise error
             return originals[name](*args)
 
-        monkeypatch.setattr(loop, name, wrapped)
+        monkeypatch.setattr(Trainer, name, wrapped)
 
     return set_up
 

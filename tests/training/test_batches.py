@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkae.kernels import PairwiseKernel
-from dkae.training.batches import BatchSource, batches_per_epoch
+from dkae.training.sources import BatchSource, batches_per_epoch
 
 X = np.random.default_rng(0).standard_normal((60, 3)).astype(np.float32)
 PRIOR = PairwiseKernel("rbf").fit(X).on(X)
@@ -18,7 +18,7 @@ PRIOR = PairwiseKernel("rbf").fit(X).on(X)
 def source(rows=None, batch_size=20, seed=0) -> BatchSource:
     rows = np.arange(len(X)) if rows is None else rows
     rng, device = np.random.default_rng(seed), torch.device("cpu")
-    return BatchSource(X, PRIOR, rows, batch_size=batch_size, rng=rng, device=device)
+    return BatchSource(X, PRIOR, rows, rows, batch_size, "samples", rng, device)
 
 
 def row_numbers(batch) -> list[int]:
@@ -44,12 +44,12 @@ def test_epoch_may_be_a_number():
 
 @pytest.mark.parametrize("epoch", [0, 1.5, True, None])
 def test_impossible_epochs(epoch):
-    with pytest.raises(ValueError, match=r"epoch=.* must be a whole number of at least 1"):
+    with pytest.raises(ValueError, match=r"steps_per_epoch=.* must be a whole number of at least 1"):
         batches_per_epoch(10, 2, epoch)
 
 
 def test_unknown_epoch_suggests_the_nearest():
-    with pytest.raises(ValueError, match=r"epoch='pair' is not known.*did you mean 'pairs'"):
+    with pytest.raises(ValueError, match=r"steps_per_epoch='pair' is not known.*did you mean 'pairs'"):
         batches_per_epoch(10, 2, "pair")
 
 
@@ -119,7 +119,7 @@ def test_without_noise_inputs_are_the_targets():
 @pytest.mark.parametrize("batch_size", [7, 20, 60, 100])
 def test_blocks_cover_every_row_once_in_parts_of_nearly_equal_size(batch_size):
     allowed = np.arange(10, 60)
-    blocks = [row_numbers(batch) for batch in source(allowed, batch_size).blocks()]
+    blocks = [row_numbers(batch) for batch in source(allowed, batch_size).held_out()]
     assert sorted(np.concatenate(blocks)) == allowed.tolist()
     sizes = [len(block) for block in blocks]
     assert max(sizes) <= batch_size

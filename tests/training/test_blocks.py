@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from dkae.training.progress import Silence
+from dkae.grams import RowsGram
+from dkae.training import Callback
 
 
 @pytest.fixture
@@ -16,20 +17,19 @@ def phase_of_blocks(digits, tiny, monkeypatch):
     def fit(**params):
         phases, current = [], ["before"]
 
-        class Watching(Silence):
-            def start(self, phase, n_steps):
-                current.append(phase)
+        class Watching(Callback):
+            def on_phase_begin(self, trainer, phase):
+                current.append(phase.name)
 
         def block(prior, rows, columns=None):
             phases.append(current[-1])
             return original(prior, rows, columns)
 
-        model = tiny(hidden_layer_sizes=(12,), pretrain_max_iter=1, epoch=5, verbose=Watching())
-        model.set_params(max_iter=2, decoder_max_iter=3, **params)
-        prior = type(model._make_kernel(None).fit(digits).on(digits))
-        original = prior.block
+        model = tiny(hidden_layer_sizes=(12,), pretrain_max_iter=1, steps_per_epoch=5)
+        model.set_params(max_iter=2, decoder_max_iter=3, callbacks=[Watching()], **params)
+        original = RowsGram.block
         with monkeypatch.context() as patch:
-            patch.setattr(prior, "block", block)
+            patch.setattr(RowsGram, "block", block)
             model.fit(digits)
         # One block is looked at before training: a kernel that fails should fail at once.
         assert phases.pop(0) == "before"

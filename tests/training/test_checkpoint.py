@@ -11,9 +11,10 @@ from itertools import count
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import ConvergenceWarning
 
-from dkae.networks.stacked import Autoencoder
-from dkae.training import DECODER, checkpoint, loop, run
+from dkae.networks import Autoencoder, StackedNetwork
+from dkae.training import DECODER, FINE_TUNING, Trainer, checkpoint
 from tests.training.helpers import Killed, assert_same
 
 #: Recipes, each with all that the state of a run may consist of somewhere.
@@ -48,7 +49,7 @@ def small(tiny):
 
     def make(recipe):
         size = {"hidden_layer_sizes": (7,), "n_components": 3, "kernel": "linear"}
-        return tiny(**size, epoch=3, batch_size=20, **RECIPES[recipe])
+        return tiny(**size, steps_per_epoch=3, batch_size=20, **RECIPES[recipe])
 
     return make
 
@@ -75,8 +76,8 @@ class TestResuming:
         ("recipe", "phase"),
         [
             ("early stopping", "layer 1"),
-            ("early stopping", run.FINE_TUNING),
-            ("early stopping, onecycle", run.FINE_TUNING),
+            ("early stopping", FINE_TUNING),
+            ("early stopping, onecycle", FINE_TUNING),
             ("early stopping, decoder", DECODER),
         ],
     )
@@ -85,7 +86,7 @@ class TestResuming:
     ):
         history = small(recipe).fit(rows).history_
         losses = [r["validation_loss"] for r in history if r["phase"] == phase]
-        name = {run.FINE_TUNING: "max_iter", DECODER: "decoder_max_iter"}.get(phase)
+        name = {FINE_TUNING: "max_iter", DECODER: "decoder_max_iter"}.get(phase)
         assert len(losses) < RECIPES[recipe][name or "pretrain_max_iter"]
         assert np.argmin(losses) < len(losses) - 1
 
@@ -98,7 +99,7 @@ class TestResuming:
             patch.setattr("dkae.estimator.compare_grams", lambda *_: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 small(recipe).fit(rows, checkpoint=tmp_path / "c")
-        monkeypatch.setattr(loop, "run_epoch", lambda *_: pytest.fail("nothing is left to train"))
+        monkeypatch.setattr(Trainer, "run_epoch", lambda *_: pytest.fail("nothing is left"))
         assert_same(small(recipe).fit(rows, checkpoint=tmp_path / "c"), unbroken)
 
     def test_broken_in_every_epoch_in_turn(self, rows, small, tmp_path, always, break_at):
@@ -148,21 +149,29 @@ class TestResuming:
 
 
 class TestInterruption:
-    def test_ctrl_c_is_an_error_with_a_checkpoint(self, rows, tiny, tmp_path, always, break_at):
+    def test_ctrl_c_with_a_checkpoint(self, rows, tiny, tmp_path, always, break_at):
         break_at(7, "train_step", KeyboardInterrupt)  # in the midst of the second epoch
         model = tiny(max_iter=3)
-        with pytest.raises(KeyboardInterrupt):
+        with (
+            pytest.warns(ConvergenceWarning, match="after 1 finished epochs"),
+            pytest.raises(KeyboardInterrupt),
+        ):
             model.fit(rows, checkpoint=tmp_path / "c")
-        assert not hasattr(model, "network_")
+        assert len(model.history_) == 1
         assert [path.name for path in tmp_path.iterdir()] == ["c"]
         break_at(None, "train_step")
         unbroken = tiny(max_iter=3).fit(rows)
         assert_same(model.fit(rows, checkpoint=tmp_path / "c"), unbroken)
 
-    def test_and_a_warning_without(self, rows, tiny, break_at):
+    def test_it_is_the_same_without(self, rows, tiny, break_at):
         break_at(7, "train_step", KeyboardInterrupt)
-        with pytest.warns(UserWarning, match="after 1 finished epochs"):
-            tiny(max_iter=3).fit(rows)
+        model = tiny(max_iter=3)
+        with (
+            pytest.warns(ConvergenceWarning, match="after 1 finished epochs"),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            model.fit(rows)
+        assert len(model.history_) == 1
 
     def test_ctrl_c_while_the_file_is_written_leaves_the_former_one(
         self, rows, tiny, tmp_path, always, monkeypatch
@@ -176,7 +185,10 @@ class TestInterruption:
                 raise KeyboardInterrupt
 
         monkeypatch.setattr(torch, "save", save)
-        with pytest.raises(KeyboardInterrupt):
+        with (
+            pytest.warns(ConvergenceWarning, match="interrupted"),
+            pytest.raises(KeyboardInterrupt),
+        ):
             tiny(max_iter=3).fit(rows, checkpoint=tmp_path / "c")
         assert [path.name for path in tmp_path.iterdir()] == ["c"]
         assert torch.load(tmp_path / "c", weights_only=True)["epoch"] == 1
@@ -190,28 +202,28 @@ class TestInterruption:
             import os, signal
             import numpy as np, torch
             from dkae import DeepKernelizedAutoencoder
-            from dkae.training import checkpoint, loop
+            from dkae.training import Callback, checkpoint
 
             torch.set_num_threads(1)
             checkpoint.EVERY_SECONDS = 0
-            steps, original = 0, loop.train_step
 
-            def train_step(*args):
-                global steps
-                steps += 1
-                if steps == 17:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return original(*args)
+            class Killer(Callback):
+                steps = 0
 
-            loop.train_step = train_step
+                def on_step_end(self, trainer, phase):
+                    self.steps += 1
+                    if self.steps == 16:
+                        os.kill(os.getpid(), signal.SIGKILL)
+
             model = DeepKernelizedAutoencoder(**{model.get_params()!r})
+            model.set_params(callbacks=[Killer()])
             model.fit(np.load("X.npy"), checkpoint="c")
         """)
         np.save(tmp_path / "X.npy", rows)
         command = [sys.executable, "-c", script]
         assert subprocess.run(command, cwd=tmp_path, check=False).returncode == -signal.SIGKILL
         state = torch.load(tmp_path / "c", weights_only=True)
-        assert (state["phase"], state["epoch"]) == (run.FINE_TUNING, 1)
+        assert (state["phase"], state["epoch"]) == (FINE_TUNING, 1)
         assert_same(model.fit(rows, checkpoint=tmp_path / "c"), small("pretraining").fit(rows))
 
 
@@ -230,7 +242,7 @@ class TestRefusals:
         [
             ({"max_iter": 4}, r"max_iter \(3 in the file, 4 here\)"),
             ({"max_iter": 3, "learning_rate": "constant"}, "learning_rate .'onecycle' in the file"),
-            ({"max_iter": 3, "hidden_layer_sizes": (17,)}, "layers, initial weights"),
+            ({"max_iter": 3, "hidden_layer_sizes": (17,)}, "network, initial weights"),
             ({"max_iter": 3, "random_state": 1}, "random_state, initial weights"),
             ({"max_iter": 3, "gamma": 0.1}, "kernel"),
             ({"max_iter": 3, "kernel": "linear"}, "kernel"),
@@ -254,8 +266,9 @@ class TestRefusals:
 
     def test_other_pretrained_layers(self, rows, tiny, file):
         pretrained = Autoencoder(tiny(random_state=1).fit(rows).network_.layers[:1])
-        with pytest.raises(ValueError, match=r"initial weights, pretrained layers \(0 in the file"):
-            tiny(max_iter=3).fit(rows, checkpoint=file, pretrained=pretrained)
+        network = StackedNetwork((16,), output_activation="sigmoid", lower=pretrained)
+        with pytest.raises(ValueError, match=r"pretrained layers \(0 in the file.*, initial weights"):
+            tiny(max_iter=3, network=network).fit(rows, checkpoint=file)
 
     def test_another_device_may_go_on(self, rows, tiny, file):
         unbroken = tiny(max_iter=3).fit(rows)
@@ -279,7 +292,7 @@ class TestRefusals:
     @pytest.mark.parametrize("content", [{"weight": 1}, [1], {"format": checkpoint.FORMAT}])
     def test_a_file_of_torch_that_is_no_checkpoint(self, content, rows, tiny, tmp_path):
         torch.save(content, tmp_path / "c")
-        with pytest.raises(ValueError, match="is not of the format 'dkae checkpoint 1': delete"):
+        with pytest.raises(ValueError, match="is not of the format 'dkae checkpoint 2': delete"):
             tiny().fit(rows, checkpoint=tmp_path / "c")
 
     def test_nothing_in_a_file_is_executed(self, rows, tiny, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
-from dkae.training import DECODER, FINE_TUNING, loop
+from dkae.training import DECODER, FINE_TUNING, Trainer
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def both(digits, tiny):
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("weight", [0, 0.1, 1])
 def test_codes_stay_and_reconstructions_get_better(both, digits, tied, weight):
-    without, model = both(tied_weights=tied, alignment_weight=weight, epoch=20)
+    without, model = both(tied_weights=tied, alignment_weight=weight, steps_per_epoch=20)
     np.testing.assert_array_equal(model.transform(digits), without.transform(digits))
     assert model.kernel_scale_ == without.kernel_scale_
     error, before = (
@@ -54,7 +54,7 @@ def test_tied_weights_stay_tied_without_it(both):
 
 def test_one_step_is_one_step_of_adam_at_half_the_rate(digits, tiny):
     """An independent step, with the decoder written out."""
-    params = {"batch_size": 300, "epoch": 1, "max_iter": 1, "learning_rate": "constant"}
+    params = {"batch_size": 300, "steps_per_epoch": 1, "max_iter": 1, "learning_rate": "constant"}
     without = tiny(**params).fit(digits)
     model = tiny(**params, decoder_max_iter=1).fit(digits)
     x, codes = torch.from_numpy(digits), torch.from_numpy(without.transform(digits))
@@ -73,10 +73,10 @@ def test_one_step_is_one_step_of_adam_at_half_the_rate(digits, tiny):
 
 def test_early_stopping_never_leaves_a_worse_decoder_than_it_found(digits, tiny):
     """The rate is so high that every epoch is worse than none."""
-    given = tiny(epoch=50, learning_rate_init=0.01, decoder_max_iter=1).fit(digits)
+    given = tiny(steps_per_epoch=50, learning_rate_init=0.01, decoder_max_iter=1).fit(digits)
     model = tiny(max_iter=0, decoder_max_iter=3, early_stopping=True, n_iter_no_change=2)
     model.set_params(learning_rate="constant", learning_rate_init=3.0)
-    model.fit(digits, pretrained=given.network_)
+    model.set_params(network=given.network_).fit(digits)
     codes = given.transform(digits)
     np.testing.assert_array_equal(model.inverse_transform(codes), given.inverse_transform(codes))
     assert [r["phase"] for r in model.history_] == [DECODER] * 2
@@ -84,8 +84,8 @@ def test_early_stopping_never_leaves_a_worse_decoder_than_it_found(digits, tiny)
 
 def test_an_inverse_is_learnt_for_an_encoder_that_is_given(digits, tiny):
     given = tiny(alignment_weight=1).fit(digits).network_
-    model = tiny(max_iter=0, decoder_max_iter=4, epoch=20, learning_rate_init=0.02)
-    model.fit(digits, pretrained=given)
+    model = tiny(max_iter=0, decoder_max_iter=4, steps_per_epoch=20, learning_rate_init=0.02)
+    model.set_params(network=given).fit(digits)
     for mine, layer in zip(model.network_.layers, given.layers, strict=True):
         assert torch.equal(mine.weight, layer.weight)
         assert torch.equal(mine.bias, layer.bias)
@@ -96,29 +96,24 @@ def test_an_inverse_is_learnt_for_an_encoder_that_is_given(digits, tiny):
 
 def test_noise_on_the_input_is_for_this_phase_too(digits, tiny, monkeypatch):
     seen = []
-    original = loop.batch_losses
+    original = Trainer.batch_losses
 
-    def spy(network, batch, settings):
+    def spy(trainer, phase, batch):
         seen.append(not torch.equal(batch.inputs, batch.targets))
-        return original(network, batch, settings)
+        return original(trainer, phase, batch)
 
-    monkeypatch.setattr(loop, "batch_losses", spy)
+    monkeypatch.setattr(Trainer, "batch_losses", spy)
     tiny(max_iter=1, decoder_max_iter=1, input_noise=0.3).fit(digits)
     assert seen == [True] * 10
 
 
-def test_interrupted_it_leaves_a_whole_model(digits, tiny, monkeypatch):
-    original, steps = loop.train_step, []
-
-    def step(*args):
-        if len(steps) == 13:  # ten are those of the training end to end
-            raise KeyboardInterrupt
-        steps.append(args)
-        return original(*args)
-
-    monkeypatch.setattr(loop, "train_step", step)
+def test_interrupted_it_leaves_a_whole_model(digits, tiny, break_at):
+    break_at(13, "train_step", KeyboardInterrupt)  # ten are those of the training end to end
     model = tiny(decoder_max_iter=2)
-    with pytest.warns(ConvergenceWarning, match="interrupted after 2 finished epochs"):
+    with (
+        pytest.warns(ConvergenceWarning, match="interrupted after 2 finished epochs"),
+        pytest.raises(KeyboardInterrupt),
+    ):
         model.fit(digits)
     assert model.inverse_transform(model.transform(digits)).shape == digits.shape
     assert all(p.requires_grad for p in model.network_.parameters())

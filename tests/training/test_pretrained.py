@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from dkae.networks.stacked import Autoencoder
+from dkae.networks import Autoencoder
 from tests.training.helpers import Killed, assert_same
 
 
+@pytest.mark.filterwarnings("ignore:fit.pretrained:FutureWarning")
 class TestPretrainedLayers:
     @pytest.fixture
     def deep(self, tiny):
@@ -45,7 +46,7 @@ class TestPretrainedLayers:
         other = deep(pretrain_max_iter=0)
         build = other._build_network
 
-        def with_weights(X, seed):
+        def with_weights(X, seed, pretrained):
             network = build(X, seed)
             with torch.no_grad():
                 for mine, given in zip(network.layers, lower.layers, strict=False):
@@ -85,7 +86,7 @@ class TestPretrainedLayers:
     @pytest.mark.parametrize("tied", [True, False])
     def test_no_decoder_is_lost(self, given_tied, tied, rows, deep):
         """Its own weights are copied; where there are none, they are the transposed ones."""
-        given = deep(tied_weights=given_tied, epoch=20).fit(rows).network_
+        given = deep(tied_weights=given_tied, steps_per_epoch=20).fit(rows).network_
         model = deep(tied_weights=tied, pretrain_max_iter=0, max_iter=0, decoder_max_iter=1)
         model.set_params(learning_rate_init=1e-30).fit(rows, pretrained=given)
         for mine, layer in zip(model.network_.layers, given.layers, strict=True):

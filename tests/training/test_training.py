@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import fields
 
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import ConvergenceWarning
 
 from dkae import recipes
-from dkae.networks.stacked import Autoencoder
-from dkae.training import loop, run
-from dkae.training.settings import LEARNING_RATES, Settings
+from dkae.kernels import kernel_of
+from dkae.networks import Autoencoder
+from dkae.training import Callback, EarlyStopping, Trainer
+from dkae.training.optimization import LEARNING_RATES
+from dkae.training.sources import split_rows
 
 
 def weights(model) -> list[np.ndarray]:
@@ -25,7 +27,7 @@ def seed_of(random_state: int) -> int:
 
 
 def test_loss_falls(digits, tiny):
-    history = tiny(max_iter=10, epoch=20, learning_rate_init=0.01).fit(digits).history_
+    history = tiny(max_iter=10, steps_per_epoch=20, learning_rate_init=0.01).fit(digits).history_
     for term in ("loss", "reconstruction_loss", "alignment_loss"):
         assert history[-1][term] < 0.7 * history[0][term]
 
@@ -61,11 +63,11 @@ def test_pure_alignment_leaves_the_decoder_alone(digits, tiny):
 def test_one_step_is_one_step_of_adam_on_equation_8(digits):
     """An independent step, written out with torch's reference Adam and the formulas."""
     model = recipes.default(n_components=3, hidden_layer_sizes=(4,), random_state=0)
-    model.set_params(batch_size=300, max_iter=1, epoch=1, learning_rate="constant")
+    model.set_params(batch_size=300, max_iter=1, steps_per_epoch=1, learning_rate="constant")
     model.set_params(decoder_max_iter=0)
     network = model._build_network(digits, seed_of(0))
     x = torch.from_numpy(digits)
-    P = torch.from_numpy(model._make_kernel(None).fit(digits).gram(digits))
+    P = torch.from_numpy(kernel_of(model, digits, None).gram(digits))
     adam = torch.optim.Adam(network.parameters(), lr=2e-3, foreach=False, fused=False)
     codes, back = network(x)
     C = codes @ codes.T
@@ -105,28 +107,27 @@ class TestPretraining:
         assert all(other == first for other in others)
 
     def test_a_layer_learns_on_the_activations_below_and_leaves_them_alone(
-        self, digits, tiny, sizes, monkeypatch
+        self, digits, tiny, sizes
     ):
-        seen = []
+        class Watching(Callback):
+            def __init__(self):
+                self.seen = []
 
-        def spy(network, draw, settings, *, phase, **kwargs):
-            before = copy.deepcopy([layer.state_dict() for layer in whole.layers])
-            batch = draw(False)
-            original(network, draw, settings, phase=phase, **kwargs)
-            seen.append((phase, batch, before, network))
+            def on_phase_begin(self, trainer, phase):
+                layers = copy.deepcopy([layer.state_dict() for layer in trainer.network.layers])
+                self.seen.append((phase, layers))
 
-        original = loop.train
-        monkeypatch.setattr("dkae.training.pretraining.train", spy)
-        model = tiny(**sizes)
-        whole = model._build_network(digits, 0)
-        monkeypatch.setattr(model, "_build_network", lambda X, seed: whole)
-        model.fit(digits)
-        assert [phase for phase, *_ in seen] == ["layer 1", "layer 2", "layer 3"]
-        assert [b.inputs.shape[1] for _, b, *_ in seen] == [64, 12, 10]
-        assert all(len(network.layers) == 1 for *_, network in seen)
+        watching = Watching()
+        tiny(**sizes, callbacks=[watching]).fit(digits)
+        *seen, (last, _) = watching.seen
+        assert [phase.name for phase, _ in seen] == ["layer 1", "layer 2", "layer 3"]
+        x = torch.from_numpy(digits)
+        assert [phase.lift(x).shape[1] for phase, _ in seen] == [64, 12, 10]
+        assert all(len(phase.network.layers) == 1 for phase, _ in seen)
+        assert last.lift is None
         # While layer 2 learnt, layer 1 stayed as it was.
-        assert torch.equal(seen[1][2][0]["weight"], seen[2][2][0]["weight"])
-        assert not torch.equal(seen[1][2][1]["weight"], seen[2][2][1]["weight"])
+        assert torch.equal(seen[1][1][0]["weight"], seen[2][1][0]["weight"])
+        assert not torch.equal(seen[1][1][1]["weight"], seen[2][1][1]["weight"])
 
     def test_unfolding_is_free_because_layers_are_shared(self, digits, tiny, sizes):
         network = tiny(**sizes)._build_network(digits, 0)
@@ -138,7 +139,7 @@ class TestPretraining:
     def test_pretraining_helps_a_deep_sigmoid_network(self, digits):
         def loss(pretrain_max_iter):
             model = recipes.paper(
-                n_components=10, hidden_layer_sizes=(40, 30, 20), epoch=20, max_iter=10,
+                n_components=10, hidden_layer_sizes=(40, 30, 20), steps_per_epoch=20, max_iter=10,
                 pretrain_max_iter=pretrain_max_iter, random_state=0, learning_rate_init=0.01,
             )  # fmt: skip
             return model.fit(digits).history_[-1]["reconstruction_loss"]
@@ -150,32 +151,37 @@ class TestEarlyStopping:
     def test_it_stops_and_keeps_the_best_weights(self, digits, tiny):
         model = tiny(
             early_stopping=True, n_iter_no_change=3, max_iter=200, learning_rate="constant",
-            learning_rate_init=0.05, epoch=5, alignment_weight=1.0,
+            learning_rate_init=0.05, steps_per_epoch=5, alignment_weight=1.0,
         ).fit(digits)  # fmt: skip
         losses = [record["validation_loss"] for record in model.history_]
         assert len(losses) < 200
         assert int(np.argmin(losses)) < len(losses) - 1
         rng = np.random.default_rng(seed_of(0))
-        _, held_out = run.split_rows(len(digits), 0.1, rng)
+        _, held_out = split_rows(len(digits), 0.1, rng)
         assert model.score(digits[held_out]) == pytest.approx(1 - min(losses) ** 2 / 2, abs=1e-5)
 
     def test_gains_below_the_tolerance_do_not_count(self, digits, tiny):
-        model = tiny(n_iter_no_change=2, tol=0.1)
-        settings = Settings(**{f.name: getattr(model, f.name) for f in fields(Settings)})
-        best = loop._BestWeights(model._build_network(digits, 0), settings)
-        stale = []
+        class Phase:
+            network = tiny()._build_network(digits, 0)
+            is_encoder_fixed = False
+
+        class Trained:
+            stop = False
+
+        stopping, stopped = EarlyStopping(patience=2, tol=0.1), []
+        stopping.on_phase_setup(Trained, Phase)
         for loss in (1.0, 0.8, 0.75, 0.72):
-            best.note(loss)
-            stale.append(best.is_stale)
-        assert stale == [False] * 3 + [True]
+            stopping.on_epoch_end(Trained, Phase, {"validation_loss": loss})
+            stopped.append(Trained.stop)
+        assert stopped == [False] * 3 + [True]
 
     def test_one_held_out_row_would_be_aligned_with_anything(self):
-        train, held_out = run.split_rows(10, 0.1, np.random.default_rng(0))
+        train, held_out = split_rows(10, 0.1, np.random.default_rng(0))
         assert (len(train), len(held_out)) == (8, 2)
 
     def test_held_out_rows_are_not_trained_on(self, digits, tiny):
         rng = np.random.default_rng(0)
-        train, held_out = run.split_rows(100, 0.25, rng)
+        train, held_out = split_rows(100, 0.25, rng)
         assert len(held_out) == 25
         assert not set(train) & set(held_out)
         assert set(train) | set(held_out) == set(range(100))
@@ -190,51 +196,45 @@ class TestEarlyStopping:
 
 
 class TestInterruption:
-    def interrupt_at(self, monkeypatch, step):
-        original, count = loop.train_step, iter(range(10**6))
+    """Ctrl-C is KeyboardInterrupt, and the model keeps what it has learnt."""
 
-        def train_step(*args):
-            if next(count) == step:
-                raise KeyboardInterrupt
-            return original(*args)
+    @pytest.fixture
+    def interrupt(self, break_at):
+        def fit(model, X, step, n_epochs):
+            break_at(step, "train_step", KeyboardInterrupt)
+            message = rf"after {n_epochs} finished epochs.*usable"
+            with (
+                pytest.warns(ConvergenceWarning, match=message) as caught,
+                pytest.raises(KeyboardInterrupt),
+            ):
+                model.fit(X)
+            assert caught[0].filename == __file__
+            return model
 
-        monkeypatch.setattr(loop, "train_step", train_step)
+        return fit
 
-    def test_model_is_usable_and_keeps_what_it_learnt(self, digits, tiny, monkeypatch):
-        self.interrupt_at(monkeypatch, 12)
-        model = tiny(max_iter=100)
-        with pytest.warns(UserWarning, match=r"after 2 finished epochs.*usable") as caught:
-            model.fit(digits)
-        assert caught[0].filename == __file__
+    def test_model_is_usable_and_keeps_what_it_learnt(self, digits, tiny, interrupt):
+        model = interrupt(tiny(max_iter=100), digits, 12, 2)
         assert len(model.history_) == model.n_iter_ == 2
         assert model.inverse_transform(model.transform(digits)).shape == digits.shape
         assert 0 < model.score(digits) <= 1
 
-    def test_what_was_learnt_is_that_of_the_steps_that_were_taken(self, digits, tiny, monkeypatch):
+    def test_what_was_learnt_is_that_of_the_steps_that_were_taken(self, digits, tiny, interrupt):
         full = tiny(max_iter=2, learning_rate="constant").fit(digits)
-        self.interrupt_at(monkeypatch, 10)
-        model = tiny(max_iter=50, learning_rate="constant")
-        with pytest.warns(UserWarning, match="interrupted"):
-            model.fit(digits)
+        model = interrupt(tiny(max_iter=50, learning_rate="constant"), digits, 10, 2)
         for a, b in zip(weights(model), weights(full), strict=True):
             np.testing.assert_array_equal(a, b)
 
-    def test_early_stopping_does_not_go_back_to_the_start(self, digits, tiny, monkeypatch):
+    def test_early_stopping_does_not_go_back_to_the_start(self, digits, tiny, interrupt):
         """There is no best epoch yet: what the first one had learnt is kept."""
         params = {"learning_rate": "constant", "early_stopping": True}
-        steps = tiny(max_iter=1, epoch=4, **params).fit(digits)
-        self.interrupt_at(monkeypatch, 4)
-        model = tiny(max_iter=1, epoch=50, **params)
-        with pytest.warns(UserWarning, match="interrupted after 0 finished epochs"):
-            model.fit(digits)
+        steps = tiny(max_iter=1, steps_per_epoch=4, **params).fit(digits)
+        model = interrupt(tiny(max_iter=1, steps_per_epoch=50, **params), digits, 4, 0)
         for a, b in zip(weights(model), weights(steps), strict=True):
             np.testing.assert_array_equal(a, b)
 
-    def test_in_pretraining_too(self, digits, tiny, monkeypatch):
-        self.interrupt_at(monkeypatch, 3)
-        model = tiny(pretrain_max_iter=2)
-        with pytest.warns(UserWarning, match="interrupted after 0 finished epochs"):
-            model.fit(digits)
+    def test_in_pretraining_too(self, digits, tiny, interrupt):
+        model = interrupt(tiny(pretrain_max_iter=2), digits, 3, 0)
         assert model.n_iter_ == 0
         assert np.isfinite(model.transform(digits)).all()
 
@@ -258,14 +258,14 @@ def test_schedules_never_exceed_the_peak_and_work_for_any_budget(name, n_steps):
 
 def test_onecycle_rises_and_falls(digits, tiny, monkeypatch):
     rates = []
-    original = loop.train_step
+    original = Trainer.train_step
 
-    def train_step(network, batch, settings, optimizer):
-        rates.append(optimizer.param_groups[0]["lr"])
-        return original(network, batch, settings, optimizer)
+    def train_step(trainer, phase, batch):
+        rates.append(trainer.optimizer.param_groups[0]["lr"])
+        return original(trainer, phase, batch)
 
-    monkeypatch.setattr(loop, "train_step", train_step)
-    tiny(learning_rate="onecycle", max_iter=10, epoch=5, learning_rate_init=0.01).fit(digits)
+    monkeypatch.setattr(Trainer, "train_step", train_step)
+    tiny(learning_rate="onecycle", max_iter=10, steps_per_epoch=5, learning_rate_init=0.01).fit(digits)
     top = int(np.argmax(rates))
     assert 10 < top < 20
     assert rates[top] == pytest.approx(0.01)
@@ -296,7 +296,7 @@ def test_divergence_is_a_clear_error(digits, tiny):
 
 def test_divergence_in_the_very_last_step_is_found_too(digits, tiny):
     with pytest.raises(FloatingPointError, match="a weight became infinite"):
-        tiny(max_iter=1, epoch=1, learning_rate_init=1e39, learning_rate="constant").fit(digits)
+        tiny(max_iter=1, steps_per_epoch=1, learning_rate_init=1e39, learning_rate="constant").fit(digits)
 
 
 def test_failed_refit_leaves_the_fitted_model_as_it_was(digits, tiny):
@@ -321,7 +321,7 @@ def test_noise_trains_a_denoiser(digits, tiny):
     def error(input_noise):
         model = tiny(
             n_components=20, hidden_layer_sizes=(64,), input_noise=input_noise, max_iter=10,
-            epoch=60, learning_rate_init=0.005, alignment_weight=0.01,
+            steps_per_epoch=60, learning_rate_init=0.005, alignment_weight=0.01,
         ).fit(digits)  # fmt: skip
         return np.mean((model.inverse_transform(model.transform(noisy)) - digits) ** 2)
 

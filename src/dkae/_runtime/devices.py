@@ -22,21 +22,31 @@ __all__ = ["PRECISIONS", "autocast", "choose_device", "single_threaded_blas"]
 PRECISIONS = ("float32", "bfloat16")
 
 
-def choose_device(name: str) -> torch.device:
-    """Return the device of that name; ``"auto"`` takes a GPU where there is one."""
+def choose_device(device: str | torch.device) -> torch.device:
+    """Return the device, as torch spells it; ``"auto"`` takes a GPU where there is one."""
     available = {
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),
         "cpu": True,
     }
-    check_choice("device", name, ["auto", *available])
-    if name == "auto":
-        name = next(device for device, there in available.items() if there)
-    if not available[name]:
+    if device == "auto":
+        return torch.device(next(name for name, there in available.items() if there))
+    try:
+        chosen = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        check_choice("device", device, ["auto", *available])
         raise ValueError(
-            f"device={name!r} is not available on this machine: use device='auto' or 'cpu'"
+            f"device={device!r} is not known: use 'auto', or as torch spells it, such as 'cuda:0'"
+        ) from error
+    if not available.get(chosen.type, True) or not _has_index(chosen):
+        raise ValueError(
+            f"device={str(device)!r} is not available on this machine: use device='auto' or 'cpu'"
         )
-    return torch.device(name)
+    return chosen
+
+
+def _has_index(device: torch.device) -> bool:
+    return device.type != "cuda" or (device.index or 0) < torch.cuda.device_count()
 
 
 def autocast(device: torch.device, precision: str) -> AbstractContextManager[object]:

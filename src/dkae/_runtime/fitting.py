@@ -10,8 +10,9 @@ from types import FrameType
 
 __all__ = ["unchanged_on_failure", "warn_caller"]
 
-#: Modules whose lines say nothing to a user: ours, and the wrapper around ``fit_transform``.
-INSIDE = ("dkae.", "sklearn.utils._set_output")
+#: Modules whose lines say nothing to a user: ours, and those that call `fit` for the user, such as
+#: the wrapper around ``fit_transform``, pipelines and searches.
+INSIDE = ("dkae.", "joblib.", "sklearn.")
 
 
 @contextmanager
@@ -26,10 +27,10 @@ def unchanged_on_failure(estimator: object) -> Iterator[None]:
         raise
 
 
-def warn_caller(message: str) -> None:
-    """Warn at the line that called the package, however deep inside of it we are."""
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the user's line, however deep inside of the package we are."""
     frame: FrameType | None = sys._getframe()
     level = 1
     while frame is not None and frame.f_globals.get("__name__", "").startswith(INSIDE):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

@@ -32,12 +32,14 @@ _ARRAYS = ".npy .npz .csv"
 @click.option("--kernel", help="rbf, pck, forest, linear, poly, cosine, laplacian, chi2, ...")
 @click.option("--gamma", help="median, scale, or a number.")
 @click.option("--gram", help="File with the Gram matrix of the rows, instead of a kernel.")
+@click.option("--alignment", help="frobenius, offdiagonal, centered, logdet, bures, ...")
 @click.option("--alignment-weight", type=float, help="Lambda, from 0 to 1.")
 @click.option("--max-iter", type=int, help="Epochs.")
-@click.option("--epoch", help="Batches of an epoch: samples, pairs, or a number.")
+@click.option("--steps-per-epoch", help="Batches of an epoch: samples, pairs, or a number.")
+@click.option("--epoch", hidden=True, help="The former name of --steps-per-epoch.")
 @click.option("--batch-size", type=int, help="Rows of a batch, k.")
 @click.option("--input-noise", type=float, help="Largest noise on the encoder's input.")
-@click.option("--device", help="auto, cpu, cuda or mps.")
+@click.option("--device", help="auto, cpu, cuda:0, ...")
 @click.option("--seed", "random_state", type=int, default=0, show_default=True)
 @click.option("--set", "extra", multiple=True, metavar="NAME=VALUE", help="Any other parameter.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
@@ -58,7 +60,7 @@ def fit(
         from dkae.persistence import save
         from dkae.recipes import RECIPES
 
-        params = {"verbose": not options.pop("quiet")} | _given(options) | _parse_pairs(extra)
+        params = {"verbose": int(not options.pop("quiet"))} | _given(options) | _parse_pairs(extra)
         model = RECIPES[check_choice("recipe", recipe, RECIPES)]()
         _check_names(params, model.get_params(deep=False))
         rows = read_array(data)
@@ -70,7 +72,7 @@ def fit(
     # Where the decoder learns alone, L_c is that of the epoch before: the codes stand still.
     last = {name: value for record in model.history_ for name, value in record.items()}
     losses = "  ".join(f"{name} {last[name]:.5g}" for name in last if name.endswith("loss"))
-    click.echo(f"{out}: {len(rows)} rows -> {model.network_.n_components} components  {losses}")
+    click.echo(f"{out}: {len(rows)} rows -> {model.n_components_} components  {losses}")
 
 
 @click.command(
@@ -197,7 +199,7 @@ def _input_names(fitted: Any, rows: Any) -> list[str]:
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that the user gave, with numbers as numbers."""
     params = {name: value for name, value in options.items() if value is not None}
-    for name in {"gamma", "epoch"} & params.keys():
+    for name in {"gamma", "epoch", "steps_per_epoch"} & params.keys():
         params[name] = _parse(params[name])
     if "hidden_layer_sizes" in params:
         sizes = params["hidden_layer_sizes"].split(",")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel as _GPKernel
 
 from dkae._runtime.checks import check_choice
-from dkae.kernels.base import Kernel, Prior, check_block
+from dkae._runtime.fitting import warn_caller
+from dkae.grams import Gram, as_gram, check_block
+from dkae.kernels.base import Kernel
 from dkae.kernels.cluster import ProbabilisticClusterKernel
 from dkae.kernels.compose import center, normalize
 from dkae.kernels.features import FeatureKernel, TransformerKernel
-from dkae.kernels.labels import ideal_gram
+from dkae.kernels.labels import ideal_gram as ideal_gram
+from dkae.kernels.labels import ideal_kernel
 from dkae.kernels.pairwise import (
     FunctionKernel,
     GaussianProcessKernel,
@@ -31,12 +34,14 @@ __all__ = [
     "Kernel",
     "PairwiseKernel",
     "Precomputed",
-    "Prior",
     "ProbabilisticClusterKernel",
     "TransformerKernel",
     "center",
     "check_block",
-    "ideal_gram",
+    "gram_of",
+    "ideal_kernel",
+    "is_fitted",
+    "kernel_of",
     "make_kernel",
     "normalize",
 ]
@@ -54,7 +59,9 @@ def make_kernel(
     kernel_params: Mapping[str, Any] | None = None,
     random_state: Any = None,
 ) -> Kernel:
-    """Return the unfitted kernel object that the user's `kernel` stands for.
+    """Return the kernel object that the user's `kernel` stands for.
+
+    A kernel that is fitted comes back as it is; one that is not is copied, for its caller to fit.
 
     Parameters
     ----------
@@ -65,19 +72,71 @@ def make_kernel(
     gamma, degree, coef0
         Parameters of the kernels that are given by name.
     kernel_params : mapping, optional
-        Keyword arguments of a callable, or parameters of "pck" and "forest".
+        Keyword arguments of a callable, or parameters of a kernel that is given by name; they go
+        before `gamma`, `degree` and `coef0`.
     random_state : int, RandomState or None
         Seed of "pck" and "forest".
     """
     if isinstance(kernel, Kernel):
-        return clone(kernel)  # type: ignore[no-any-return]
+        return kernel if is_fitted(kernel) else clone(kernel)
     if isinstance(kernel, _GPKernel):
         return GaussianProcessKernel(clone(kernel))
     if callable(kernel):
         return FunctionKernel(kernel, kernel_params)
+    if not isinstance(kernel, str):
+        raise ValueError(
+            f"kernel is a {type(kernel).__name__}, expected a name, a function or a kernel object: "
+            "pass a Gram matrix as fit(X, gram=P)"
+        )
     if kernel == "precomputed":
         raise ValueError("kernel='precomputed' needs the Gram matrix: call fit(X, gram=P)")
     name = check_choice("kernel", kernel, [*pairwise_names(), *ENSEMBLES, "precomputed"])
+    given = dict(kernel_params or {})
     if name in ENSEMBLES:
-        return ENSEMBLES[name](**({"random_state": random_state} | dict(kernel_params or {})))
-    return PairwiseKernel(name, gamma=gamma, degree=degree, coef0=coef0)
+        kind = ENSEMBLES[name]
+        _check_names(name, given, kind._get_param_names())
+        return kind(**({"random_state": random_state} | given))
+    _check_names(name, given, ["gamma", "degree", "coef0"])
+    return PairwiseKernel(name, **({"gamma": gamma, "degree": degree, "coef0": coef0} | given))
+
+
+def kernel_of(estimator: Any, X: Any, y: object) -> Kernel:
+    """Return the kernel that an estimator's parameters describe, fitted to the rows X.
+
+    A kernel that is fitted already stays as it is.
+    """
+    names = ("kernel", "gamma", "degree", "coef0", "kernel_params", "random_state")
+    kernel = make_kernel(**{name: getattr(estimator, name) for name in names})
+    return kernel if is_fitted(kernel) else kernel.fit(X, y)
+
+
+def is_fitted(kernel: Kernel) -> bool:
+    """Say whether a kernel has learnt something from data."""
+    return kernel.__sklearn_is_fitted__()
+
+
+def gram_of(gram: Any, X: Any) -> Gram:
+    """Return what a user passes as the Gram matrix of the rows X, checked against their number."""
+    if not isinstance(gram, Gram) and not hasattr(gram, "block"):
+        matrix = Precomputed(gram).fit(X).on(X)
+        matrix.kernel = None  # a matrix alone says nothing of other rows
+        return matrix
+    checked = as_gram(gram, "gram")
+    if len(checked) != len(X):
+        raise ValueError(
+            f"gram has {len(checked)} rows, but X has {len(X)}: pass the Gram of the same rows as "
+            "X, such as kernel.on(X)"
+        )
+    return checked
+
+
+def _check_names(kernel: str, params: Mapping[str, Any], known: Sequence[str]) -> None:
+    for name in params:
+        check_choice(f"a name in kernel_params of kernel {kernel!r}", name, known)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Prior":
+        warn_caller("dkae.kernels.Prior is now dkae.grams.Gram", FutureWarning)
+        return Gram
+    raise AttributeError(f"module 'dkae.kernels' has no attribute {name!r}")

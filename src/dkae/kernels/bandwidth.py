@@ -23,7 +23,7 @@ from sklearn.metrics.pairwise import (
 )
 
 from dkae._runtime.checks import check_choice, check_number
-from dkae.kernels.base import Floats, sample_rows
+from dkae.grams import Floats, sample_rows
 
 __all__ = ["HEURISTICS", "choose_gamma"]
 

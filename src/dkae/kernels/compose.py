@@ -7,7 +7,7 @@ with operators: ``0.3 * a + b`` and ``a * b``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any, Self
 
@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.base import clone
 
 from dkae._runtime.checks import check_integer, check_number
-from dkae.kernels.base import Floats, Kernel, Prior, Rows, diagonal_of, sample_rows
+from dkae.grams import CombinedGram, Floats, Gram, RowsGram, sample_rows
+from dkae.kernels.base import Kernel
 
 __all__ = [
     "CenteredKernel",
@@ -56,12 +57,12 @@ class SumKernel(Kernel):
         return self
 
     def evaluate(self, X: Any, Y: Any) -> Any:
-        return self._sum([kernel.gram(X, Y) for kernel in self.kernels_])
+        return self._sum(*(kernel.gram(X, Y) for kernel in self.kernels_))
 
-    def on(self, X: Any) -> Prior:
-        return _CombinedPrior([kernel.on(X) for kernel in self.kernels_], self._sum)
+    def on(self, X: Any) -> Gram:
+        return CombinedGram([kernel.on(X) for kernel in self.kernels_], self._sum, self)
 
-    def _sum(self, blocks: Sequence[Floats]) -> Floats:
+    def _sum(self, *blocks: Floats) -> Floats:
         terms = [w * block for w, block in zip(self.weights_, blocks, strict=True)]
         return reduce(operator.add, terms)
 
@@ -77,10 +78,10 @@ class ProductKernel(Kernel):
         return self
 
     def evaluate(self, X: Any, Y: Any) -> Any:
-        return _multiply([kernel.gram(X, Y) for kernel in self.kernels_])
+        return _multiply(*(kernel.gram(X, Y) for kernel in self.kernels_))
 
-    def on(self, X: Any) -> Prior:
-        return _CombinedPrior([kernel.on(X) for kernel in self.kernels_], _multiply)
+    def on(self, X: Any) -> Gram:
+        return CombinedGram([kernel.on(X) for kernel in self.kernels_], _multiply, self)
 
 
 class NormalizedKernel(Kernel):
@@ -101,9 +102,10 @@ class NormalizedKernel(Kernel):
         b = a if Y is None else _inverse_roots(self.kernel_.diag(Y))
         return a[:, None] * self.kernel_.gram(X, Y) * b
 
-    def on(self, X: Any) -> Prior:
-        prior = self.kernel_.on(X)
-        return _ScaledPrior(prior, _inverse_roots(diagonal_of(prior)))
+    def on(self, X: Any) -> Gram:
+        gram = self.kernel_.on(X)
+        factors = RowsGram(_inverse_roots(gram.diagonal()), _outer_product, str(self))
+        return CombinedGram([gram, factors], _multiply, self)
 
 
 class CenteredKernel(Kernel):
@@ -116,7 +118,7 @@ class CenteredKernel(Kernel):
     Parameters
     ----------
     kernel : Kernel
-        What is centred. It must know any rows, so `Precomputed` and `ideal_gram` need ``rows=``.
+        What is centred. It must know any rows, so `Precomputed` and `ideal_kernel` need ``rows=``.
     max_reference : int or None, default=1000
         Rows that the mean is taken over; all of them with None. The fitted kernel keeps them.
     """
@@ -139,8 +141,9 @@ class CenteredKernel(Kernel):
         b = a if Y is None else self._means(Y)
         return self.kernel_.gram(X, Y) - a[:, None] - b + self.mean_
 
-    def on(self, X: Any) -> Prior:
-        return _ShiftedPrior(self.kernel_.on(X), self._means(X), self.mean_)
+    def on(self, X: Any) -> Gram:
+        shifts = RowsGram(self._means(X) - self.mean_ / 2, _outer_sum, str(self))
+        return CombinedGram([self.kernel_.on(X), shifts], operator.sub, self)
 
     def _means(self, X: Any) -> Floats:
         """Return the mean of κ(x, z) over the reference rows z, for each x, in chunks of rows."""
@@ -150,55 +153,22 @@ class CenteredKernel(Kernel):
         ).astype(np.float32)
 
 
-class _CombinedPrior:
-    def __init__(
-        self, priors: Sequence[Prior], combine: Callable[[Sequence[Floats]], Floats]
-    ) -> None:
-        self.priors = priors
-        self.combine = combine
-
-    def __len__(self) -> int:
-        return len(self.priors[0])
-
-    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
-        return self.combine([prior.block(rows, columns) for prior in self.priors])
-
-
-class _ScaledPrior:
-    def __init__(self, prior: Prior, factors: Floats) -> None:
-        self.prior = prior
-        self.factors = factors
-
-    def __len__(self) -> int:
-        return len(self.prior)
-
-    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
-        right = self.factors[rows if columns is None else columns]
-        return self.factors[rows, None] * self.prior.block(rows, columns) * right
-
-
-class _ShiftedPrior:
-    def __init__(self, prior: Prior, means: Floats, mean: np.float32) -> None:
-        self.prior = prior
-        self.means = means
-        self.mean = mean
-
-    def __len__(self) -> int:
-        return len(self.prior)
-
-    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
-        right = self.means[rows if columns is None else columns]
-        return self.prior.block(rows, columns) - self.means[rows, None] - right + self.mean
-
-
 def _fit_all(kernels: Sequence[Kernel], X: Any, y: object) -> list[Kernel]:
     if not kernels:
         raise ValueError("kernels is empty: pass at least one")
     return [clone(kernel).fit(X, y) for kernel in kernels]
 
 
-def _multiply(blocks: Sequence[Floats]) -> Floats:
+def _multiply(*blocks: Floats) -> Floats:
     return reduce(operator.mul, blocks)
+
+
+def _outer_product(a: Floats, b: Floats | None) -> Floats:
+    return np.multiply.outer(a, a if b is None else b)
+
+
+def _outer_sum(a: Floats, b: Floats | None) -> Floats:
+    return np.add.outer(a, a if b is None else b)
 
 
 def _inverse_roots(diagonal: Floats) -> Floats:

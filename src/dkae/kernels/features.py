@@ -14,9 +14,10 @@ from scipy import sparse
 from sklearn.utils.extmath import randomized_svd, row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from dkae.kernels.base import Floats, Kernel, Prior, Rows, finite_float32
+from dkae.grams import Floats, Gram, RowsGram, finite_float32
+from dkae.kernels.base import Kernel
 
-__all__ = ["FeatureKernel", "FeaturePrior", "TransformerKernel", "check_fitted"]
+__all__ = ["FeatureGram", "FeatureKernel", "TransformerKernel", "check_fitted"]
 
 
 class FeatureKernel(Kernel):
@@ -27,15 +28,14 @@ class FeatureKernel(Kernel):
         """Return Φ(X): an array or a sparse matrix with one row for each row of X."""
 
     def evaluate(self, X: Any, Y: Any) -> Any:
-        phi = self.features(X)
-        return _product(phi, phi if Y is None else self.features(Y))
+        return _product(self.features(X), None if Y is None else self.features(Y))
 
     def diag(self, X: Any) -> Floats:
         phi = self.features(X)
         return finite_float32(np.asarray(row_norms(phi, squared=True)), str(self))
 
-    def on(self, X: Any) -> Prior:
-        return FeaturePrior(self.features(X), str(self))
+    def on(self, X: Any) -> Gram:
+        return FeatureGram(self.features(X), str(self), self)
 
     def feature_matrix(self, X: Any) -> Any:
         """Return Φ(X) in the form that takes least memory: an array, or a sparse one by rows."""
@@ -49,22 +49,17 @@ class FeatureKernel(Kernel):
         return np.asarray(singular_values**2)
 
 
-class FeaturePrior:
-    """The prior of rows whose features are kept, dense or sparse."""
+class FeatureGram(RowsGram):
+    """The Gram matrix ΦΦᵀ of rows whose features Φ are kept, dense or sparse."""
 
-    def __init__(self, features: Any, name: str) -> None:
+    def __init__(self, features: Any, name: str, kernel: Any = None) -> None:
         # Rows are taken from it by number, which not every kind of table or matrix can.
-        self.features = features.tocsr() if sparse.issparse(features) else np.asarray(features)
-        self.name = name
+        phi = features.tocsr() if sparse.issparse(features) else np.asarray(features)
+        super().__init__(phi, _product, name, kernel)
 
-    def __len__(self) -> int:
-        return int(self.features.shape[0])
-
-    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
-        phi = self.features[rows]
-        return finite_float32(
-            _product(phi, phi if columns is None else self.features[columns]), self.name
-        )
+    def feature_matrix(self) -> Any:
+        """Return Φ: an array, or a sparse one by rows."""
+        return self.rows
 
 
 class TransformerKernel(FeatureKernel):
@@ -96,6 +91,7 @@ class TransformerKernel(FeatureKernel):
 
 
 def _product(a: Any, b: Any) -> NDArray[Any]:
+    b = a if b is None else b
     return np.asarray(safe_sparse_dot(_as_array(a), _as_array(b).T, dense_output=True))
 
 

@@ -7,22 +7,30 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae.kernels.base import Floats, Kernel, Prior, Rows
+from dkae._runtime.fitting import warn_caller
+from dkae.grams import Floats, Gram, RowsGram
+from dkae.kernels.base import Kernel
 from dkae.kernels.rows import RowIndex
 
-__all__ = ["IdealKernel", "ideal_gram"]
+__all__ = ["IdealKernel", "ideal_gram", "ideal_kernel"]
 
 #: The label of a row without a label, as in scikit-learn's semi-supervised methods.
 UNLABELLED = -1
 
 
-def ideal_gram(y: Any, rows: Any = None) -> IdealKernel:
+def ideal_kernel(y: Any, rows: Any = None) -> IdealKernel:
     """Return the ideal kernel K_I of labels, as a (supervised) prior.
 
     With labels for a part of the rows only (-1 for the others), add another kernel for the rest:
-    ``ideal_gram(y) + PairwiseKernel("rbf")``. The sum is positive semi-definite, which replacing
+    ``ideal_kernel(y) + PairwiseKernel("rbf")``. The sum is positive semi-definite, which replacing
     entries of one matrix by those of another would not be.
     """
+    return IdealKernel(y, rows)
+
+
+def ideal_gram(y: Any, rows: Any = None) -> IdealKernel:
+    """Return `ideal_kernel`, whose former name this is."""
+    warn_caller("ideal_gram returns a kernel and is now called ideal_kernel", FutureWarning)
     return IdealKernel(y, rows)
 
 
@@ -64,28 +72,23 @@ class IdealKernel(Kernel):
         return IdealKernel(self.labels, self.rows)
 
     def evaluate(self, X: Any, Y: Any) -> Any:
-        a = self._classes[self._index.find(X)]
-        return _same(a, a if Y is None else self._classes[self._index.find(Y)])
+        return _same(self._classes_of(X), None if Y is None else self._classes_of(Y))
 
-    def on(self, X: Any) -> Prior:
-        return _LabelPrior(self._classes[self._index.find(X)])
+    def on(self, X: Any) -> Gram:
+        return RowsGram(self._classes_of(X), _same, str(self), self)
+
+    def _classes_of(self, X: Any) -> NDArray[Any]:
+        return self._classes[self._index.find(X)]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_classes")
 
 
 def _is_missing(label: Any) -> bool:
     return bool(label is None or label != label or (label == UNLABELLED and label is not True))
 
 
-class _LabelPrior:
-    def __init__(self, classes: NDArray[Any]) -> None:
-        self.classes = classes
-
-    def __len__(self) -> int:
-        return len(self.classes)
-
-    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
-        return _same(self.classes[rows], self.classes[rows if columns is None else columns])
-
-
-def _same(a: NDArray[Any], b: NDArray[Any]) -> Floats:
+def _same(a: NDArray[Any], b: NDArray[Any] | None) -> Floats:
+    b = a if b is None else b
     same: Floats = ((a[:, None] == b) & (a[:, None] >= 0)).astype(np.float32)
     return same

@@ -9,8 +9,9 @@ from typing import Any, Self
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 
 from dkae._runtime.checks import check_choice, check_number
+from dkae.grams import Floats
 from dkae.kernels.bandwidth import choose_gamma
-from dkae.kernels.base import Floats, Kernel
+from dkae.kernels.base import Kernel
 
 __all__ = ["FunctionKernel", "GaussianProcessKernel", "PairwiseKernel", "pairwise_names"]
 

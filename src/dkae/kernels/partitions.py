@@ -15,7 +15,8 @@ from scipy import sparse
 from sklearn.ensemble import RandomTreesEmbedding
 
 from dkae._runtime.checks import check_integer
-from dkae.kernels.base import Floats, Kernel, Prior, Rows
+from dkae.grams import Floats, Gram, RowsGram
+from dkae.kernels.base import Kernel
 from dkae.kernels.features import FeatureKernel, check_fitted
 
 __all__ = ["ForestKernel", "agreements", "smallest_integers"]
@@ -96,11 +97,10 @@ class ForestKernel(FeatureKernel):
     diag = Kernel.diag
 
     def evaluate(self, X: Any, Y: Any) -> Any:
-        leaves = self._leaves(X)
-        return _share(leaves, leaves if Y is None else self._leaves(Y))
+        return _share(self._leaves(X), None if Y is None else self._leaves(Y))
 
-    def on(self, X: Any) -> Prior:
-        return _PartitionPrior(self._leaves(X))
+    def on(self, X: Any) -> Gram:
+        return RowsGram(self._leaves(X), _share, str(self), self)
 
     def _leaves(self, X: Any) -> NDArray[Any]:
         leaves = np.asarray(self.forest_.apply(X))
@@ -108,16 +108,5 @@ class ForestKernel(FeatureKernel):
         return smallest_integers(leaves.reshape(len(leaves), -1).astype(np.int64))
 
 
-class _PartitionPrior:
-    def __init__(self, cells: NDArray[Any]) -> None:
-        self.cells = cells
-
-    def __len__(self) -> int:
-        return len(self.cells)
-
-    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
-        return _share(self.cells[rows], self.cells[rows if columns is None else columns])
-
-
-def _share(a: NDArray[Any], b: NDArray[Any]) -> Floats:
-    return agreements(a, b) / np.float32(a.shape[1])
+def _share(a: NDArray[Any], b: NDArray[Any] | None) -> Floats:
+    return agreements(a, a if b is None else b) / np.float32(a.shape[1])

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae.kernels.base import Floats, Kernel, Prior, Rows, check_symmetry, finite_float32
+from dkae.grams import Floats, Gram, MatrixGram, asymmetry_of, check_symmetry, finite_float32
+from dkae.kernels.base import Kernel
 from dkae.kernels.rows import RowIndex
 
 __all__ = ["Precomputed"]
@@ -55,28 +56,16 @@ class Precomputed(Kernel):
         self._index = RowIndex(self.rows, self._matrix, f"gram has shape {self._matrix.shape}")
         return self
 
-    def on(self, X: Floats) -> Prior:
-        return _MatrixPrior(self._matrix, self._index.find(X))
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_matrix")
+
+    def on(self, X: Floats) -> Gram:
+        return MatrixGram(self._matrix, self._index.find(X), self)
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
         rows = self._index.find(X)
         columns = rows if Y is None else self._index.find(Y)
         return self._matrix[np.ix_(rows, columns)]
-
-
-class _MatrixPrior:
-    """Blocks of a square matrix that is indexed, never copied."""
-
-    def __init__(self, matrix: NDArray[Any], ids: Rows) -> None:
-        self.matrix = matrix
-        self.ids = ids
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
-        columns = rows if columns is None else columns
-        return finite_float32(self.matrix[np.ix_(self.ids[rows], self.ids[columns])], "gram")
 
 
 def check_gram(gram: NDArray[Any]) -> None:
@@ -97,13 +86,9 @@ def check_gram(gram: NDArray[Any]) -> None:
 
 
 def _check_all_entries(gram: NDArray[Any]) -> None:
-    """Check in chunks of rows, because a mask of n x n booleans would be an n x n array."""
-    largest, asymmetry = 0.0, 0.0
     for start in range(0, len(gram), N_CHUNK_ROWS):
-        chunk = slice(start, start + N_CHUNK_ROWS)
-        rows = finite_float32(gram[chunk], "gram")
-        largest = max(largest, float(np.abs(rows).max()))
-        asymmetry = max(asymmetry, float(np.abs(rows - gram[:, chunk].T).max()))
+        finite_float32(gram[start : start + N_CHUNK_ROWS], "gram")
+    asymmetry, largest = asymmetry_of(gram)
     if largest == 0:
         raise ValueError("gram is zero everywhere: there is nothing to align with")
     check_symmetry(asymmetry, largest, "gram")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae.kernels.base import Rows
+from dkae.grams import Rows
 
 __all__ = ["RowIndex"]
 

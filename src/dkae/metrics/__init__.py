@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from sklearn.manifold import trustworthiness
 
+from dkae.grams import GramLike
 from dkae.metrics.clusters import ClusteringScores, cluster_accuracy, clustering_scores
 from dkae.metrics.codes import alignment_loss_curve, code_gram, psnr, reconstruction_error
-from dkae.metrics.comparison import GramLike
 from dkae.metrics.grams import (
     alignment,
     alignment_loss,

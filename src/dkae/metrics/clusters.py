@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from dkae.kernels.base import Rows
+from dkae.grams import Rows
 
 __all__ = ["ClusteringScores", "cluster_accuracy", "clustering_scores", "count_labels"]
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from dkae._runtime.checks import check_number
-from dkae.kernels.base import Prior
-from dkae.kernels.features import FeaturePrior
-from dkae.metrics.comparison import Doubles, GramLike, as_prior, check_sizes, tiles
+from dkae.grams import Gram, GramLike, as_gram
+from dkae.kernels.features import FeatureGram
+from dkae.metrics.comparison import Doubles, check_sizes, tiles
 
 __all__ = ["alignment_loss_curve", "code_gram", "psnr", "reconstruction_error"]
 
@@ -22,7 +22,7 @@ N_CHUNK_ENTRIES = 2**20
 N_CHUNK_ROWS = 1024
 
 
-def code_gram(codes: Any) -> Prior:
+def code_gram(codes: Any) -> Gram:
     """Return the Gram matrix of codes, ``codes @ codes.T``, to be read block by block.
 
     Parameters
@@ -30,7 +30,7 @@ def code_gram(codes: Any) -> Prior:
     codes : array-like of shape (n, n_components)
         Codes, or any other features.
     """
-    return FeaturePrior(_check_codes(codes), "the Gram matrix of codes")
+    return FeatureGram(_check_codes(codes), "the Gram matrix of codes")
 
 
 def alignment_loss_curve(codes: Any, prior: GramLike) -> Doubles:
@@ -55,8 +55,8 @@ def alignment_loss_curve(codes: Any, prior: GramLike) -> Doubles:
     array of shape (n_components,)
         The losses for m = 1, 2, ...; values below 1e-7 cannot be told from zero.
     """
-    Z, P = _check_codes(codes), as_prior(prior, "prior")
-    check_sizes((FeaturePrior(Z, "codes"), P), ("codes", "prior"))
+    Z, P = _check_codes(codes), as_gram(prior, "prior")
+    check_sizes((FeatureGram(Z, "codes"), P), ("codes", "prior"))
     with_prior, prior_squares = np.zeros(Z.shape[1]), 0.0
     for tile in tiles((P,), ("prior",)):
         (values,) = tile.values

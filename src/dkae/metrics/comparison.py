@@ -16,33 +16,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae.kernels.base import FixedPrior, Floats, Prior, Rows, check_symmetry
-from dkae.kernels.features import FeaturePrior
+from dkae.grams import Floats, Gram, GramLike, Rows, as_gram
+from dkae.kernels.features import FeatureGram
 
 __all__ = [
     "Doubles",
     "GramComparison",
-    "GramLike",
-    "as_prior",
     "check_sizes",
     "compare",
     "compare_grams",
     "tiles",
 ]
 
-#: An (n, n) array, or anything with ``__len__`` and ``block(rows, columns=None)``.
-GramLike: TypeAlias = NDArray[Any] | Prior
 Doubles = NDArray[np.float64]
 
 #: Rows of a tile: a tile in float64 is 8 MB.
 N_TILE_ROWS = 1024
-#: Rows of a matrix that are compared with its columns together.
-N_CHUNK_ROWS = 256
 #: A centred matrix with less than this part of ‖a‖² cannot be told from round-off: it is zero.
 CENTERED_ROUND_OFF = 1e-12
 
@@ -91,7 +85,7 @@ class GramComparison:
 
 def compare(a: GramLike, b: GramLike, names: tuple[str, str] = ("a", "b")) -> GramComparison:
     """Compare two symmetric matrices; `names` is how error messages call them."""
-    pair = (as_prior(a, names[0]), as_prior(b, names[1]))
+    pair = (as_gram(a, names[0]), as_gram(b, names[1]))
     check_sizes(pair, names)
     sums = _Sums(len(pair[0]))
     for tile in tiles(pair, names):
@@ -99,86 +93,29 @@ def compare(a: GramLike, b: GramLike, names: tuple[str, str] = ("a", "b")) -> Gr
     return sums.result()
 
 
-def compare_grams(codes: Floats, prior: Prior, rows: Rows | None = None) -> GramComparison:
+def compare_grams(codes: Floats, prior: Gram, rows: Rows | None = None) -> GramComparison:
     """Compare the Gram matrix of `codes` with that of the prior.
 
     Parameters
     ----------
     codes : array of shape (n_rows, n_components)
         Codes of the rows.
-    prior : Prior
+    prior : Gram
         Gram matrix that they should represent.
     rows : array of int, optional
         The rows of the prior that the codes belong to; all of them if not given.
     """
-    part = prior if rows is None else _Part(prior, rows)
-    return compare(FeaturePrior(codes, "codes"), part, ("codes", "prior"))
+    part = prior if rows is None else prior[rows]
+    return compare(FeatureGram(codes, "codes"), part, ("codes", "prior"))
 
 
-# --- what may be compared ------------------------------------------------------------------------
-
-
-def as_prior(gram: Any, name: str, *, check_entries: bool = True) -> Prior:
-    """Return a matrix as something that is read by blocks, and refuse what is no Gram matrix.
-
-    Without `check_entries` only type and shape are checked: for those who read few of the blocks.
-    """
-    if hasattr(gram, "block"):
-        prior: Prior = gram
-    else:
-        matrix = np.asarray(gram)
-        if matrix.dtype.kind not in "buif":
-            raise ValueError(
-                f"{name} has entries of type {matrix.dtype}: pass a square NumPy array of real "
-                "numbers, or an object with a method block, such as kernel.on(X)"
-            )
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise ValueError(
-                f"{name} has shape {matrix.shape}: pass a square Gram matrix, or code_gram(codes) "
-                "if these are codes"
-            )
-        prior = FixedPrior(matrix)
-        if check_entries and len(matrix):
-            check_symmetry(*_asymmetry(matrix), name)
-    if len(prior) == 0:
-        raise ValueError(f"{name} is empty: pass the Gram matrix of at least one row")
-    return prior
-
-
-def check_sizes(pair: tuple[Prior, Prior], names: tuple[str, str]) -> None:
+def check_sizes(pair: tuple[Gram, Gram], names: tuple[str, str]) -> None:
     """Refuse two Gram matrices of different numbers of rows."""
     if len(pair[0]) != len(pair[1]):
         raise ValueError(
             f"{names[0]} has {len(pair[0])} rows, but {names[1]} has {len(pair[1])}: both must "
             "belong to the same rows"
         )
-
-
-def _asymmetry(matrix: NDArray[Any]) -> tuple[float, float]:
-    """Return the largest difference from the transpose and the largest entry, by chunks of rows."""
-    largest, asymmetry = 0.0, 0.0
-    for start in range(0, len(matrix), N_CHUNK_ROWS):
-        chunk = slice(start, start + N_CHUNK_ROWS)
-        rows = matrix[chunk].astype(np.float64)
-        largest = max(largest, float(np.abs(rows).max()))
-        # NaN and infinite entries are for the tiles to find.
-        with np.errstate(invalid="ignore", over="ignore"):
-            asymmetry = max(asymmetry, float(np.abs(rows - matrix[:, chunk].T).max()))
-    return asymmetry, largest
-
-
-class _Part:
-    """Some rows of a prior."""
-
-    def __init__(self, prior: Prior, rows: Rows) -> None:
-        self.prior = prior
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
-        return self.prior.block(self.rows[rows], None if columns is None else self.rows[columns])
 
 
 # --- the pass over the tiles ---------------------------------------------------------------------
@@ -198,19 +135,19 @@ class Tile(NamedTuple):
         return 1 if self.rows == self.columns else 2
 
 
-def tiles(priors: tuple[Prior, ...], names: tuple[str, ...]) -> Iterator[Tile]:
+def tiles(grams: tuple[Gram, ...], names: tuple[str, ...]) -> Iterator[Tile]:
     """Yield the tiles on and below the diagonal, of all matrices together."""
-    n = len(priors[0])
+    n = len(grams[0])
     ranges = [slice(i, min(i + N_TILE_ROWS, n)) for i in range(0, n, N_TILE_ROWS)]
     for i, rows in enumerate(ranges):
         for columns in ranges[: i + 1]:
-            named = zip(priors, names, strict=True)
-            yield Tile(rows, columns, tuple(_read(p, rows, columns, name) for p, name in named))
+            named = zip(grams, names, strict=True)
+            yield Tile(rows, columns, tuple(_read(g, rows, columns, name) for g, name in named))
 
 
-def _read(prior: Prior, rows: slice, columns: slice, name: str) -> Doubles:
+def _read(gram: Gram, rows: slice, columns: slice, name: str) -> Doubles:
     ids, others = (np.arange(part.start, part.stop) for part in (rows, columns))
-    tile = np.asarray(prior.block(ids, None if rows == columns else others), dtype=np.float64)
+    tile = np.asarray(gram.block(ids, None if rows == columns else others), dtype=np.float64)
     if tile.shape != (len(ids), len(others)):
         raise ValueError(
             f"{name}.block returned shape {tile.shape}, expected {(len(ids), len(others))}: it "

@@ -12,10 +12,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from dkae._runtime.checks import check_integer
-from dkae.kernels.base import Rows
-from dkae.kernels.labels import ideal_gram
+from dkae.grams import GramLike, Rows, as_gram
+from dkae.kernels.labels import IdealKernel
 from dkae.metrics.clusters import count_labels
-from dkae.metrics.comparison import GramLike, as_prior, check_sizes, compare
+from dkae.metrics.comparison import check_sizes, compare
 
 __all__ = [
     "alignment",
@@ -80,17 +80,18 @@ def ideal_loss(gram: GramLike, y: Any) -> float:
     gram : GramLike of n rows
         For instance ``code_gram(codes)``.
     y : array-like of shape (n,)
-        Labels; -1, None and NaN stand for no label, as in `dkae.kernels.ideal_gram`.
+        Labels; -1, None and NaN stand for no label, as in `dkae.kernels.ideal_kernel`.
     """
-    prior = as_prior(gram, "gram")
+    checked = as_gram(gram, "gram")
     n_labels = count_labels(y, "y")
-    if n_labels != len(prior):
+    if n_labels != len(checked):
         raise ValueError(
-            f"y has {n_labels} labels, but gram has {len(prior)} rows: pass one label for each row"
+            f"y has {n_labels} labels, but gram has {len(checked)} rows: pass one label for each "
+            "row"
         )
     # Without rows of its own the kernel goes by their order, and looks at nothing but their number.
-    ideal = ideal_gram(y).fit(None).on(range(n_labels))
-    return compare(prior, ideal, ("gram", "the ideal kernel of y")).alignment_loss
+    ideal = IdealKernel(y).fit(None).on(range(n_labels))
+    return compare(checked, ideal, ("gram", "the ideal kernel of y")).alignment_loss
 
 
 def mean_over_blocks(
@@ -113,7 +114,7 @@ def mean_over_blocks(
     random_state : int, RandomState or None, default=None
         Seed of the shuffling.
     """
-    pair = (as_prior(a, "a", check_entries=False), as_prior(b, "b", check_entries=False))
+    pair = (as_gram(a, "a", check_entries=False), as_gram(b, "b", check_entries=False))
     check_sizes(pair, ("a", "b"))
     k, n = check_integer("block_size", block_size, at_least=1), len(pair[0])
     if k > n:

@@ -1,5 +1,26 @@
 """The networks that map rows to codes and codes back to rows."""
 
-from dkae.networks.stacked import Autoencoder, Layer, build_autoencoder
+from dkae.networks.convolutional import ConvolutionalAutoencoder
+from dkae.networks.factory import StackedNetwork, build_autoencoder
+from dkae.networks.protocol import Factory, Network, Stage, build_network, check_network, seeded
+from dkae.networks.residual import ResidualAutoencoder
+from dkae.networks.rows import decode_rows, encode_rows
+from dkae.networks.stacked import ACTIVATIONS, Autoencoder, Layer
 
-__all__ = ["Autoencoder", "Layer", "build_autoencoder"]
+__all__ = [
+    "ACTIVATIONS",
+    "Autoencoder",
+    "ConvolutionalAutoencoder",
+    "Factory",
+    "Layer",
+    "Network",
+    "ResidualAutoencoder",
+    "StackedNetwork",
+    "Stage",
+    "build_autoencoder",
+    "build_network",
+    "check_network",
+    "decode_rows",
+    "encode_rows",
+    "seeded",
+]

@@ -13,23 +13,18 @@ Kernels are unknown here.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dkae._runtime.checks import check_choice
+from dkae.networks.protocol import Stage
 
-__all__ = ["ACTIVATIONS", "Autoencoder", "Layer", "build_autoencoder", "choose_output_activation"]
+__all__ = ["ACTIVATIONS", "Autoencoder", "Layer"]
 
-#: Rows of an array that go through the network together.
-N_CHUNK_ROWS = 4096
 #: Activations by name; the first four are spelled as in scikit-learn's MLPRegressor.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": lambda x: x,
@@ -118,9 +113,11 @@ class Layer(nn.Module):
 class Autoencoder(nn.Module):
     """A stack of layers: ``encode`` goes up through all of them, ``decode`` comes back down."""
 
-    def __init__(self, layers: Iterable[Layer]) -> None:
+    def __init__(self, layers: Iterable[Layer], n_pretrained: int = 0) -> None:
         super().__init__()
         self._layers = nn.ModuleList(layers)
+        #: So many of the lowest layers are trained already: pretraining leaves them out.
+        self.n_pretrained = n_pretrained
 
     @property
     def layers(self) -> list[Layer]:
@@ -147,65 +144,31 @@ class Autoencoder(nn.Module):
         codes = self.encode(x)
         return codes, self.decode(codes)
 
-    def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the codes of the rows of an array, without gradients."""
-        return self._in_chunks(self.encode, X)
+    # --- what training asks for beyond the two maps ------------------------------------------
 
-    def decode_rows(self, codes: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the rows that an array of codes decodes to, without gradients."""
-        return self._in_chunks(self.decode, codes)
+    def encoder_parameters(self) -> list[nn.Parameter]:
+        """Return the weights and biases of the encoder."""
+        return [p for layer in self.layers for p in (layer.weight, layer.bias)]
 
-    def _in_chunks(
-        self, function: Callable[[Tensor], Tensor], X: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
-        """Apply one direction of the network; the activations of all rows never coexist."""
-        device = next(self.parameters()).device
-        with torch.inference_mode():
-            chunks = [
-                # A copy, because torch warns of arrays that it must not write to.
-                function(torch.tensor(X[i : i + N_CHUNK_ROWS], device=device)).cpu().numpy()
-                for i in range(0, len(X), N_CHUNK_ROWS)
-            ]
-        return np.concatenate(chunks)
+    def decoder_parameters(self) -> list[nn.Parameter]:
+        """Give the decoder weights of its own if it shares them, and return what it has."""
+        parameters = []
+        for layer in self.layers:
+            layer.untie()
+            parameters += [cast(nn.Parameter, layer.decoder_weight), layer.decoder_bias]
+        return parameters
 
-
-def build_autoencoder(
-    sizes: Sequence[int],
-    *,
-    activation: str,
-    code_activation: str,
-    output_activation: str,
-    tied: bool = True,
-    generator: torch.Generator | None = None,
-) -> Autoencoder:
-    """Build the stack d - h_1 - ... - N_c from the list of all its widths.
-
-    The decoder of a layer gives back what the layer below put out, so it uses that layer's
-    activation; only the decoder of the first layer uses `output_activation`.
-    """
-    up = [activation] * (len(sizes) - 2) + [code_activation]
-    down = [output_activation, *up]
-    return Autoencoder(
-        Layer(n_in, n_out, activation=a, output_activation=b, tied=tied, generator=generator)
-        for (n_in, n_out), a, b in zip(pairwise(sizes), up, down, strict=False)
-    )
-
-
-def choose_output_activation(name: str, low: float, high: float) -> str:
-    """Return the activation that gives back data from `low` to `high`, where `name` is "auto"."""
-    check_choice("output_activation", name, ["auto", *ACTIVATIONS])
-    in_unit_interval = low >= 0 and high <= 1
-    if name == "auto":
-        return "sigmoid" if in_unit_interval else "identity"
-    if name in ("sigmoid", "logistic") and not in_unit_interval:
-        warnings.warn(
-            f"output_activation={name!r} gives values in (0, 1) only, but X ranges over "
-            f"[{low:.4g}, {high:.4g}] and cannot be given back: scale X to [0, 1] or use "
-            "output_activation='auto'",
-            UserWarning,
-            stacklevel=5,  # the line that called `fit`
-        )
-    return name
+    def stages(self) -> list[Stage]:
+        """Return the layers that are not pretrained yet, each as an autoencoder of its own."""
+        return [
+            Stage(
+                name=f"layer {i + 1}",
+                network=Autoencoder([self.layers[i]]),
+                below=Autoencoder(self.layers[:i]).encode,
+                is_code=i == len(self.layers) - 1,
+            )
+            for i in range(self.n_pretrained, len(self.layers))
+        ]
 
 
 def _transposed_copy(weight: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkae._runtime.fitting import warn_caller
-from dkae.kernels.base import NEGATIVE_MASS_TOLERANCE, Prior, check_symmetry, sample_rows
+from dkae.grams import NEGATIVE_MASS_TOLERANCE, Gram, asymmetry_of, check_symmetry, sample_rows
 from dkae.spectral.eigensolver import Eigenpairs, dense_eigenpairs, largest_eigenpairs
 from dkae.spectral.operators import FeatureOperator, GramOperator
 
@@ -76,8 +76,8 @@ class Decomposition:
             return self.solver == "dense"
         return size <= N_DENSE or self.n_components is None or 2 * self.n_components > size
 
-    def of_gram(self, matrix: NDArray[Any] | Prior, dtype: Any) -> Components:
-        """Decompose a Gram matrix that is at hand, or a prior, whose entries have this precision.
+    def of_gram(self, matrix: NDArray[Any] | Gram, dtype: Any) -> Components:
+        """Decompose a Gram matrix that is at hand, or a Gram, whose entries have this precision.
 
         Products are float64 in any case: in scores, what is wrong with an eigenvector of a small
         eigenvalue is multiplied by many larger ones.
@@ -124,7 +124,7 @@ class Decomposition:
     def _whole(self, gram: NDArray[Any], dtype: Any) -> Eigenpairs:
         """Decompose a Gram, all of it or that of a sample of rows; warn if it is not PSD."""
         gram = gram.astype(dtype, copy=False)  # whole numbers and booleans have no differences
-        check_symmetry(*_asymmetry(gram), self.name)
+        check_symmetry(*asymmetry_of(gram), self.name)
         pairs = dense_eigenpairs(_doubly_centered(gram) if self.center else gram)
         values = pairs.values
         removed = len(gram) * gram.mean(dtype=np.float64) if self.center else 0.0
@@ -183,14 +183,10 @@ def _matrix_of(
     return np.hstack([multiply(eye[:, i : i + N_COLUMNS]) for i in range(0, size, N_COLUMNS)])
 
 
-def _block(matrix: NDArray[Any] | Prior, rows: NDArray[np.intp]) -> NDArray[Any]:
+def _block(matrix: NDArray[Any] | Gram, rows: NDArray[np.intp]) -> NDArray[Any]:
     if not isinstance(matrix, np.ndarray):
         return matrix.block(rows)
     return matrix if len(rows) == len(matrix) else matrix[np.ix_(rows, rows)]
-
-
-def _asymmetry(gram: NDArray[Any]) -> tuple[float, float]:
-    return float(np.abs(gram - gram.T).max()), float(np.abs(gram).max())
 
 
 def _doubly_centered(gram: NDArray[Any]) -> NDArray[np.float64]:

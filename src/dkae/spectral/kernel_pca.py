@@ -25,7 +25,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dkae._runtime.checks import check_boolean, check_choice, check_integer
 from dkae._runtime.fitting import unchanged_on_failure
-from dkae.kernels import FeatureKernel, Kernel, Precomputed, make_kernel
+from dkae.grams import Gram, MatrixGram
+from dkae.kernels import FeatureKernel, Kernel, gram_of, kernel_of
+from dkae.kernels.features import FeatureGram
 from dkae.spectral.decomposition import SOLVERS, Components, Decomposition
 from dkae.spectral.operators import times
 
@@ -80,7 +82,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     coefficients_, offset_ : arrays of shape (n_samples or n_features of Φ, m) and (m,)
         The scores are K(X, X_train) or Φ(X), times the coefficients, less the offset.
     kernel_ : Kernel or None
-        The fitted kernel, unless ``gram`` was given.
+        The fitted kernel; None after ``fit(X, gram=P)`` with a matrix.
     X_fit_ : array or None
         The training rows, unless the kernel has explicit features or ``gram`` was given.
     preimage_ : PreImage or None
@@ -123,8 +125,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             Training rows.
         y : array, optional
             Labels, for kernels that are made of them.
-        gram : array of shape (n_samples, n_samples), optional
-            The Gram matrix of the same rows, in place of `kernel`. It is not copied.
+        gram : array of shape (n_samples, n_samples) or Gram, optional
+            The Gram matrix of the same rows, in place of `kernel`. An array is not copied. That of
+            a fitted kernel, ``kernel.on(X)``, brings the kernel for new rows.
         """
         self.fit_transform(X, y, gram=gram)
         return self
@@ -139,15 +142,20 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         X = validate_data(
             self, X, dtype=[np.float64, np.float32], ensure_min_samples=2 if self.center else 1
         )
-        kernel = self._make_kernel(gram).fit(X, y)
-        components = self._decompose(kernel, X, gram)
+        if gram is None:
+            kernel = kernel_of(self, X, y)
+            components = self._decompose_kernel(kernel, X)
+        else:
+            gram = gram_of(gram, X)
+            kernel = gram.kernel
+            components = self._decompose_gram(gram, X)
         scores = components.scores.astype(X.dtype, copy=False)
         self.preimage_ = None if self.preimage is None else clone(self.preimage).fit(scores, X)
-        self.kernel_ = kernel if gram is None else None
+        self.kernel_ = kernel
         self.eigenvalues_ = components.eigenvalues
         self.n_components_ = len(components.eigenvalues)
         self.coefficients_, self.offset_ = components.coefficients, components.offset
-        needs_rows = gram is None and not isinstance(kernel, FeatureKernel)
+        needs_rows = kernel is not None and not isinstance(kernel, FeatureKernel)
         self.X_fit_ = X if needs_rows else None
         return scores
 
@@ -209,34 +217,28 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_boolean("center", self.center)
         check_choice("solver", self.solver, SOLVERS)
 
-    def _make_kernel(self, gram: Any) -> Kernel:
-        if gram is not None:
-            return Precomputed(gram)
-        return make_kernel(
-            self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-            random_state=self.random_state,
-        )
-
-    def _decompose(self, kernel: Kernel, X: NDArray[Any], gram: Any) -> Components:
+    def _decomposition(self, name: str) -> Decomposition:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        decomposition = Decomposition(
-            str(kernel), self.n_components, self.center, self.solver, np.random.default_rng(seed)
-        )
+        rng = np.random.default_rng(seed)
+        return Decomposition(name, self.n_components, self.center, self.solver, rng)
+
+    def _decompose_kernel(self, kernel: Kernel, X: NDArray[Any]) -> Components:
+        decomposition = self._decomposition(str(kernel))
         if isinstance(kernel, FeatureKernel):
             return decomposition.of_features(_finite(kernel.feature_matrix(X), str(kernel)))
-        if gram is not None:
-            kernel.on(X)  # refuses a matrix of other rows
-            matrix = gram if isinstance(gram, np.ndarray) else np.asarray(gram)
-        elif decomposition.is_dense(len(X)):
-            matrix = _finite(kernel.values(X), str(kernel))
-        else:
-            return decomposition.of_gram(kernel.on(X), np.float32)
-        single = matrix.dtype in (np.float16, np.float32)
-        return decomposition.of_gram(matrix, np.float32 if single else np.float64)
+        if decomposition.is_dense(len(X)):
+            return _of_matrix(decomposition, _finite(kernel.values(X), str(kernel)))
+        return decomposition.of_gram(kernel.on(X), np.float32)
+
+    def _decompose_gram(self, gram: Gram, X: NDArray[Any]) -> Components:
+        decomposition = self._decomposition(gram.name)
+        if isinstance(gram.kernel, FeatureKernel):
+            known = isinstance(gram, FeatureGram)
+            phi = gram.feature_matrix() if known else gram.kernel.feature_matrix(X)  # type: ignore[attr-defined]
+            return decomposition.of_features(_finite(phi, gram.name))
+        if isinstance(gram, MatrixGram) and len(gram) == len(gram.matrix):
+            return _of_matrix(decomposition, gram.matrix)
+        return decomposition.of_gram(gram, np.float32)
 
     # --- new rows ----------------------------------------------------------------------------
 
@@ -281,6 +283,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _of_matrix(decomposition: Decomposition, matrix: NDArray[Any]) -> Components:
+    """Decompose a matrix that is at hand, in its own precision."""
+    single = matrix.dtype in (np.float16, np.float32)
+    return decomposition.of_gram(matrix, np.float32 if single else np.float64)
 
 
 def _finite(values: Any, name: str) -> Any:

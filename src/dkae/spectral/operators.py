@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch.nn import functional as F
 
-from dkae.kernels.base import Prior
+from dkae.grams import Gram
 
 __all__ = ["FeatureOperator", "GramOperator", "tiled_product", "times"]
 
@@ -68,7 +68,7 @@ def _mean(features: Any) -> NDArray[np.float64]:
 class GramOperator:
     """Products with a Gram matrix, at hand or computed anew for each product; H K H if `center`."""
 
-    def __init__(self, matrix: NDArray[Any] | Prior, center: bool) -> None:
+    def __init__(self, matrix: NDArray[Any] | Gram, center: bool) -> None:
         self.matrix = matrix
         self.center = center
 
@@ -90,15 +90,15 @@ class GramOperator:
         return vectors - vectors.mean(axis=0) if self.center else vectors
 
 
-def tiled_product(prior: Prior, vectors: NDArray[Any]) -> NDArray[Any]:
+def tiled_product(gram: Gram, vectors: NDArray[Any]) -> NDArray[Any]:
     """Return K V with one tile of K at a time."""
-    n, result = len(prior), np.zeros_like(vectors)
+    n, result = len(gram), np.zeros_like(vectors)
     tiles = [np.arange(i, min(i + N_TILE_ROWS, n)) for i in range(0, n, N_TILE_ROWS)]
     for i, a in enumerate(tiles):
-        result[a] += prior.block(a) @ vectors[a]
+        result[a] += gram.block(a) @ vectors[a]
         for b in tiles[:i]:
             # The matrix is symmetric: a tile below the diagonal stands for two.
-            tile = prior.block(a, b)
+            tile = gram.block(a, b)
             result[a] += tile @ vectors[b]
             result[b] += tile.T @ vectors[a]
     return result

@@ -1,20 +1,24 @@
-"""How a network learns: batches with their block of the prior, the loop, and its phases."""
+"""How a network learns: phases as data, a trainer that runs them, and who is told of it."""
 
-from dkae.training.checkpoint import check_path
-from dkae.training.decoding import DECODER
-from dkae.training.pretraining import start_from
-from dkae.training.progress import Progress, Record, make_progress
-from dkae.training.run import FINE_TUNING, run_training
-from dkae.training.settings import Settings
+from dkae.training.callbacks import Callback, EarlyStopping, History, ProgressBar, Record, losses_of
+from dkae.training.engine import Engine
+from dkae.training.phases import DECODER, FINE_TUNING, Phase
+from dkae.training.sources import Batch, Source, batches_per_epoch
+from dkae.training.trainer import Trainer
 
 __all__ = [
     "DECODER",
     "FINE_TUNING",
-    "Progress",
+    "Batch",
+    "Callback",
+    "EarlyStopping",
+    "Engine",
+    "History",
+    "Phase",
+    "ProgressBar",
     "Record",
-    "Settings",
-    "check_path",
-    "make_progress",
-    "run_training",
-    "start_from",
+    "Source",
+    "Trainer",
+    "batches_per_epoch",
+    "losses_of",
 ]

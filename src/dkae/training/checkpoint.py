@@ -9,109 +9,77 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections import Counter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
 from dkae._runtime.files import replacing
-from dkae.networks.stacked import Autoencoder
+from dkae.training.callbacks import Callback, Record
 from dkae.training.fingerprint import check_same_run
-from dkae.training.progress import Record
 
-__all__ = ["Checkpoint", "NoCheckpoint", "Stateful", "check_path"]
+if TYPE_CHECKING:
+    from dkae.training.phases import Phase
+    from dkae.training.trainer import Trainer
 
-FORMAT = "dkae checkpoint 1"
+__all__ = ["Checkpoint", "check_path"]
+
+FORMAT = "dkae checkpoint 2"
 
 #: Least time between two writes: the file has three times the size of the weights.
 EVERY_SECONDS = 60.0
 
-_KEYS = {"fingerprint", "phase", "epoch", "weights", "rng", "history", "parts"}
+_KEYS = {"fingerprint", "phase", "epoch", "parts", "random"}
 
 
-class Stateful(Protocol):
-    """What an optimizer, a schedule and the best weights have in common."""
-
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state: dict[str, Any], /) -> Any: ...
-
-
-class NoCheckpoint:
-    """Keeps nothing: each phase starts with its first epoch."""
-
-    def resume(self, phase: str, parts: Mapping[str, Stateful]) -> int | None:
-        """Return the epoch to go on with, `parts` being as they were before it.
-
-        None says that the phase was over when the file was written.
-        """
-        return 1
-
-    def save(self, phase: str, epoch: int, parts: Mapping[str, Stateful]) -> None:
-        """Take note of a finished epoch."""
-
-
-class Checkpoint(NoCheckpoint):
+class Checkpoint(Callback):
     """Keeps the state of a run in a file; goes on from the file if there is one.
 
     Parameters
     ----------
     path : Path
         The file.
-    network : Autoencoder
-        The whole network, also while a layer is trained by itself.
-    rng : numpy.random.Generator
-        Source of the batches and the noise.
-    history : list of dict
-        The records of the epochs.
     run : dict
         The :func:`~dkae.training.fingerprint.fingerprint` of the run.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        network: Autoencoder,
-        rng: np.random.Generator,
-        history: list[Record],
-        run: dict[str, Any],
-    ) -> None:
+    def __init__(self, path: Path, run: dict[str, Any]) -> None:
         self.path = path
-        self.network = network
-        self.rng = rng
-        self.history = history
         self.run = run
         self._pending = _read(path) if path.exists() else None
         if self._pending is not None:
             check_same_run(path, self._pending["fingerprint"], run)
         self._last_write = time.monotonic()
 
-    def resume(self, phase: str, parts: Mapping[str, Stateful]) -> int | None:
+    def on_phase_setup(self, trainer: Trainer, phase: Phase) -> None:
         if self._pending is None:
-            return 1
-        if self._pending["phase"] != phase:  # phases come in a fixed order, so this one is over
-            return None
+            return
+        if self._pending["phase"] != phase.name:  # phases come in a fixed order: it is over
+            trainer.stop = True
+            return
         state, self._pending = self._pending, None
-        self.network.load_state_dict(state["weights"])
-        self.rng.bit_generator.state = state["rng"]
-        self.history[:] = state["history"]
+        parts = _parts(trainer)
+        if parts.keys() != state["parts"].keys():
+            raise ValueError(
+                f"checkpoint={self.path} has the state of {', '.join(state['parts'])}, but this "
+                f"run has {', '.join(parts)}: pass the same callbacks, or another path"
+            )
         for name, part in parts.items():
             part.load_state_dict(state["parts"][name])
-        return int(state["epoch"]) + 1
+        torch.random.set_rng_state(state["random"])
+        trainer.epoch = int(state["epoch"])
 
-    def save(self, phase: str, epoch: int, parts: Mapping[str, Stateful]) -> None:
+    def on_epoch_end(self, trainer: Trainer, phase: Phase, record: Record) -> None:
         if time.monotonic() - self._last_write < EVERY_SECONDS:
             return
         state = {
             "format": FORMAT,
             "fingerprint": self.run,
-            "phase": phase,
-            "epoch": epoch,
-            "weights": self.network.state_dict(),
-            "rng": self.rng.bit_generator.state,
-            "history": self.history,
-            "parts": {name: part.state_dict() for name, part in parts.items()},
+            "phase": phase.name,
+            "epoch": trainer.epoch,
+            "parts": {name: part.state_dict() for name, part in _parts(trainer).items()},
+            "random": torch.random.get_rng_state(),
         }
         with replacing(self.path) as temporary:
             try:
@@ -119,6 +87,23 @@ class Checkpoint(NoCheckpoint):
             except RuntimeError as error:  # a full disk, for example
                 raise OSError(f"checkpoint={self.path} could not be written: {error}") from error
         self._last_write = time.monotonic()
+
+
+def _parts(trainer: Trainer) -> dict[str, Any]:
+    """Return all that has a state, by name: what trains, and callbacks by their class."""
+    parts: dict[str, Any] = {
+        "network": trainer.network,
+        "optimizer": trainer.optimizer,
+        "schedule": trainer.schedule,
+        "source": trainer.source,
+    }
+    numbers: Counter[str] = Counter()
+    for callback in trainer.callbacks:
+        if hasattr(callback, "state_dict") and hasattr(callback, "load_state_dict"):
+            kind = type(callback).__name__
+            numbers[kind] += 1
+            parts[f"{kind} {numbers[kind]}"] = callback
+    return parts
 
 
 def check_path(checkpoint: Any, random_state: Any) -> Path | None:

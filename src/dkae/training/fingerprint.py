@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from dkae.kernels.base import Floats, Prior, sample_rows
-from dkae.networks.stacked import Autoencoder
+from dkae.grams import Floats, Gram, finite_float32, sample_rows
 from dkae.training.settings import Settings
 
 __all__ = ["check_same_run", "fingerprint"]
@@ -25,21 +24,31 @@ N_HASHED_ROWS = 4096
 
 
 def fingerprint(
-    network: Autoencoder, X: Floats, prior: Prior, settings: Settings, rng: np.random.Generator
+    network: nn.Module, X: Floats, gram: Gram, settings: Settings, rng: np.random.Generator
 ) -> dict[str, Any]:
     """Return what a run depends on, before it has started; not the device, which may change."""
     chunks = (X[i : i + N_HASHED_ROWS] for i in range(0, len(X), N_HASHED_ROWS))
     weights = (tensor.detach().cpu().numpy() for tensor in network.state_dict().values())
     return {
-        **{name: value for name, value in asdict(settings).items() if name != "device"},
-        "layers": [layer.config for layer in network.layers],
+        **{name: _plain(value) for name, value in asdict(settings).items() if name != "device"},
+        "network": repr(network),
+        "pretrained layers": getattr(network, "n_pretrained", 0),
         "number of rows": len(X),
         "X": _digest(chunks),
         "random_state": rng.bit_generator.state,
         "initial weights": _digest(weights),
         # Kept as numbers: their last digits change with the number of threads.
-        "kernel": torch.from_numpy(prior.block(sample_rows(len(X), N_KERNEL_ROWS))),
+        "kernel": torch.from_numpy(_kernel_block(gram)),
     }
+
+
+def _plain(value: Any) -> Any:
+    """Return a function as its name: a file holds no code."""
+    return getattr(value, "__qualname__", repr(value)) if callable(value) else value
+
+
+def _kernel_block(gram: Gram) -> Floats:
+    return finite_float32(gram.block(sample_rows(len(gram), N_KERNEL_ROWS)), gram.name)
 
 
 def _digest(arrays: Iterable[np.ndarray[Any, Any]]) -> str:

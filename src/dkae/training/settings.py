@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-import torch
+from torch import nn
 
 from dkae._runtime.checks import check_boolean, check_choice, check_integer, check_number
 from dkae._runtime.devices import PRECISIONS, choose_device
-from dkae.training.batches import batches_per_epoch
+from dkae._runtime.fitting import warn_caller
+from dkae.alignment import make_measure
+from dkae.training.optimization import LEARNING_RATES, check_optimizer
+from dkae.training.sources import batches_per_epoch
 
-__all__ = ["LEARNING_RATES", "Optimizer", "Schedule", "Settings"]
-
-Optimizer = torch.optim.Optimizer
-Schedule = torch.optim.lr_scheduler.LRScheduler
-
-
-def _constant(optimizer: Optimizer, peak: float, n_steps: int) -> Schedule:
-    return torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0)
-
-
-def _cosine(optimizer: Optimizer, peak: float, n_steps: int) -> Schedule:
-    return torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, n_steps)
-
-
-def _onecycle(optimizer: Optimizer, peak: float, n_steps: int) -> Schedule:
-    # With fewer than ten steps its warm-up of 30 % may be less than one step, which it refuses.
-    return torch.optim.lr_scheduler.OneCycleLR(optimizer, peak, total_steps=max(n_steps, 10))
-
-
-#: Learning-rate schedules by name.
-LEARNING_RATES: dict[str, Callable[[Optimizer, float, int], Schedule]] = {
-    "constant": _constant,
-    "cosine": _cosine,
-    "onecycle": _onecycle,
-}
+__all__ = ["Settings"]
 
 
 @dataclass(frozen=True)
@@ -47,28 +25,31 @@ class Settings:
     The meaning of each is in the docstring of `DeepKernelizedAutoencoder`.
     """
 
+    alignment: Any
     alignment_weight: float
     batch_size: int
     max_iter: int
-    epoch: str | int
+    steps_per_epoch: str | int
     pretrain_max_iter: int
     decoder_max_iter: int
     learning_rate: str
     learning_rate_init: float
+    optimizer: Any
     max_grad_norm: float | None
     input_noise: float
     early_stopping: bool
     validation_fraction: float | None
     n_iter_no_change: int
     tol: float
-    device: str
+    device: Any
     precision: str
 
     def __post_init__(self) -> None:
+        make_measure(self.alignment)
         check_number("alignment_weight", self.alignment_weight, 0, 1)
         check_integer("batch_size", self.batch_size, at_least=2)
         check_integer("max_iter", self.max_iter, at_least=0)
-        batches_per_epoch(1, 1, self.epoch)
+        batches_per_epoch(1, 1, self.steps_per_epoch)
         check_integer("pretrain_max_iter", self.pretrain_max_iter, at_least=0)
         check_integer("decoder_max_iter", self.decoder_max_iter, at_least=0)
         if self.max_iter == self.pretrain_max_iter == self.decoder_max_iter == 0:
@@ -78,6 +59,7 @@ class Settings:
             )
         check_choice("learning_rate", self.learning_rate, LEARNING_RATES)
         check_number("learning_rate_init", self.learning_rate_init, 0, open_low=True)
+        check_optimizer(self.optimizer)
         if self.max_grad_norm is not None:
             check_number("max_grad_norm", self.max_grad_norm, 0, open_low=True)
         check_number("input_noise", self.input_noise, 0)
@@ -95,19 +77,26 @@ class Settings:
         check_choice("precision", self.precision, PRECISIONS)
 
     @classmethod
-    def of(cls, estimator: object) -> Self:
+    def of(cls, estimator: Any) -> Self:
         """Return the settings that are the estimator's parameters."""
         values = {field.name: getattr(estimator, field.name) for field in fields(cls)}
+        if not (isinstance(estimator.epoch, str) and estimator.epoch == "deprecated"):
+            warn_caller("the parameter epoch is now called steps_per_epoch", FutureWarning)
+            values["steps_per_epoch"] = estimator.epoch
         # NumPy's numbers would get into the states of optimizer and schedule, and so into files.
         return cls(**{k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()})
 
-    def check_encoder(self, n_given: int, n_layers: int) -> None:
-        """Refuse to leave layers of the encoder as they were drawn: all that are not given."""
-        if n_given < n_layers and not (self.max_iter or self.pretrain_max_iter):
+    def check_encoder(self, network: nn.Module, *, is_given: bool) -> None:
+        """Refuse to leave an encoder as it was drawn; a module of the user's may be trained."""
+        if is_given or self.max_iter or self.pretrain_max_iter:
+            return
+        n_layers = len(getattr(network, "layers", [None]))
+        n_drawn = n_layers - getattr(network, "n_pretrained", 0)
+        if n_drawn:
             raise ValueError(
-                f"max_iter=0 and pretrain_max_iter=0 leave {n_layers - n_given} of the {n_layers} "
-                "layers of the encoder untrained: set one of them to at least 1, or pass all "
-                "layers trained, fit(X, pretrained=network)"
+                f"max_iter=0 and pretrain_max_iter=0 leave {n_drawn} of the {n_layers} layers of "
+                "the encoder untrained: set one of them to at least 1, or pass a trained network, "
+                "network=model.network_"
             )
 
     @property

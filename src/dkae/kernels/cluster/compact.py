@@ -22,7 +22,7 @@ from scipy import sparse
 from torch import Tensor
 from torch.nn import functional as F
 
-from dkae.kernels.base import Floats, Rows
+from dkae.grams import Floats, Rows
 from dkae.kernels.cluster.mixtures import by_size
 from dkae.kernels.partitions import smallest_integers
 

@@ -8,7 +8,6 @@ random starts each. With the posterior :math:`\pi_i(q, g)` of row i under mixtur
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -23,14 +22,16 @@ from torch import Tensor
 
 from dkae._runtime.checks import check_choice, check_integer, check_number
 from dkae._runtime.devices import choose_device
+from dkae._runtime.fitting import warn_caller
 from dkae._runtime.threads import in_threads
-from dkae.kernels.base import Floats, Kernel, Rows, finite_float32
+from dkae.grams import Floats, Rows, RowsGram
+from dkae.kernels.base import Kernel
 from dkae.kernels.cluster.compact import CompactPosteriors, compress, concatenate
 from dkae.kernels.cluster.em import FitResult, fit_mixtures
 from dkae.kernels.cluster.mixtures import COVARIANCES, posteriors
 from dkae.kernels.cluster.screening import Screening
 from dkae.kernels.cluster.starts import INITS, start_mixtures
-from dkae.kernels.features import FeatureKernel, FeaturePrior
+from dkae.kernels.features import FeatureGram, FeatureKernel
 
 __all__ = ["ProbabilisticClusterKernel"]
 
@@ -172,25 +173,24 @@ class ProbabilisticClusterKernel(
 
     def feature_matrix(self, X: Any) -> Any:
         """Return Φ(X), sparse and within `tolerance` if that is not 0."""
-        prior = self.on(X)
-        return prior.features if self.tolerance == 0 else prior.feature_matrix()
+        return self.on(X).feature_matrix()
 
     def evaluate(self, X: Any, Y: Any) -> Any:
-        prior = self.on(X)
-        other = prior if Y is None else self.on(Y)
-        return prior.product(other)
+        gram = self.on(X)
+        return gram.function(gram.rows, None if Y is None else self.on(Y).rows)
 
     # Of the compact posteriors, so that it agrees with the Gram matrix to the last digit.
     diag = Kernel.diag
 
-    def on(self, X: Any) -> Any:
+    def on(self, X: Any) -> FeatureGram:
         """Return the Gram matrix of the rows, from posteriors that are computed once."""
         if self.tolerance == 0:
-            return _DensePrior(self.features(X), str(self))
+            return FeatureGram(self.features(X), str(self), self)
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float32, np.float64], reset=False)
         compact = concatenate(list(self._compact(X)))
-        return _CompactPrior(compact, self._scales(compact.squared_norms()))
+        scaled = _ScaledPosteriors(compact, self._scales(compact.squared_norms()))
+        return _CompactGram(scaled, str(self), self)
 
     # --- the parts of fit --------------------------------------------------------------------
 
@@ -210,11 +210,9 @@ class ProbabilisticClusterKernel(
     def _most_components(self, n_rows: int) -> int:
         """Return the size of the largest mixture that so many rows allow."""
         if n_rows < self.max_components:
-            warnings.warn(
+            warn_caller(
                 f"max_components={self.max_components}, but the mixtures are fitted on {n_rows} "
                 f"rows: those with more than {n_rows} components are left out",
-                UserWarning,
-                stacklevel=3,
             )
         return min(self.max_components, n_rows)
 
@@ -226,11 +224,9 @@ class ProbabilisticClusterKernel(
                 f"reg_covar={self.reg_covar:g}"
             )
         if n_all - n_kept > MAX_LOST_SHARE * n_all:
-            warnings.warn(
+            warn_caller(
                 f"{n_all - n_kept} of {n_all} mixtures collapsed or did not converge and are left "
                 f"out: raise max_iter={self.max_iter} or reg_covar={self.reg_covar:g}",
-                UserWarning,
-                stacklevel=3,
             )
         self.mixtures_ = result.mixtures.select(result.converged)
         self.n_mixtures_ = n_kept
@@ -287,14 +283,7 @@ class ProbabilisticClusterKernel(
         return tags
 
 
-class _DensePrior(FeaturePrior):
-    """Exact posteriors, dense."""
-
-    def product(self, other: FeaturePrior) -> Floats:
-        return finite_float32(self.features @ other.features.T, self.name)
-
-
-class _CompactPrior:
+class _ScaledPosteriors:
     """Compact posteriors, and the factor of each row."""
 
     def __init__(self, posteriors: CompactPosteriors, scales: Floats) -> None:
@@ -304,22 +293,28 @@ class _CompactPrior:
     def __len__(self) -> int:
         return len(self.posteriors)
 
-    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
-        part = _CompactPrior(self.posteriors[rows], self.scales[rows])
-        if columns is None:
-            return part.product(part)
-        return part.product(_CompactPrior(self.posteriors[columns], self.scales[columns]))
+    def __getitem__(self, rows: Rows) -> _ScaledPosteriors:
+        return _ScaledPosteriors(self.posteriors[rows], self.scales[rows])
+
+
+class _CompactGram(FeatureGram):
+    """The Gram matrix of compact posteriors."""
+
+    def __init__(self, rows: _ScaledPosteriors, name: str, kernel: Kernel) -> None:
+        RowsGram.__init__(self, rows, _product, name, kernel)
 
     def feature_matrix(self) -> sparse.csr_array:
-        phi = self.posteriors.to_csr()
-        phi.data *= np.repeat(self.scales, np.diff(phi.indptr))
+        phi = self.rows.posteriors.to_csr()
+        phi.data *= np.repeat(self.rows.scales, np.diff(phi.indptr))
         return phi
 
-    def product(self, other: _CompactPrior) -> Floats:
-        gram = self.posteriors.product(other.posteriors)
-        gram *= self.scales[:, None]
-        gram *= other.scales
-        return gram
+
+def _product(a: _ScaledPosteriors, b: _ScaledPosteriors | None) -> Floats:
+    b = a if b is None else b
+    gram = a.posteriors.product(b.posteriors)
+    gram *= a.scales[:, None]
+    gram *= b.scales
+    return gram
 
 
 def _reduction(

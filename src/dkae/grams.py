@@ -1,0 +1,317 @@
+r"""Gram matrices that are read block by block, given or computed.
+
+A :class:`Gram` is the matrix :math:`P_{ij} = \kappa(x_i, x_j)` of n fixed rows. It is never held
+whole unless a user hands it in whole: training asks for the block of a batch, measures go through
+it tile by tile. A Gram of your own is a subclass with two methods, ``__len__`` and ``block``.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dkae._runtime.fitting import warn_caller
+
+__all__ = [
+    "CombinedGram",
+    "Floats",
+    "Gram",
+    "GramLike",
+    "MatrixGram",
+    "Rows",
+    "RowsGram",
+    "as_gram",
+    "asymmetry_of",
+    "check_block",
+    "check_symmetry",
+    "finite_float32",
+    "sample_rows",
+]
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.intp]
+
+#: Rows of the blocks along the diagonal.
+N_DIAGONAL_ROWS = 64
+#: Rows of a matrix that are compared with its columns together.
+N_CHUNK_ROWS = 256
+#: A Gram may differ from its transpose by this part of its largest entry (float32 round-off).
+SYMMETRY_TOLERANCE = 1e-4
+#: Negative eigenvalues below this share of the spectrum's mass are round-off.
+NEGATIVE_MASS_TOLERANCE = 1e-4
+
+
+class Gram(ABC):
+    """The Gram matrix of n rows, read block by block.
+
+    ``gram[ids]`` is the Gram of some of the rows; ``a + b``, ``a * b`` and ``0.5 * a`` are computed
+    block by block.
+    """
+
+    #: How error messages call it.
+    name: str = "gram"
+    #: The fitted kernel whose matrix this is, if it is one's: it can be evaluated on other rows.
+    kernel: Any = None
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number n of rows."""
+
+    @abstractmethod
+    def block(self, rows: Rows, columns: Rows | None = None) -> NDArray[Any]:
+        """Return the entries of all pairs of `rows` and `columns`; of `rows` alone without them."""
+
+    def diagonal(self) -> NDArray[Any]:
+        """Return the entries on the diagonal, from small blocks along it."""
+        n = len(self)
+        chunks = [np.arange(i, min(i + N_DIAGONAL_ROWS, n)) for i in range(0, n, N_DIAGONAL_ROWS)]
+        return np.concatenate([self.block(rows).diagonal() for rows in chunks])
+
+    def __getitem__(self, ids: Any) -> Gram:
+        rows = np.arange(len(self))[ids]
+        if rows.ndim != 1:
+            raise TypeError(f"gram[{ids!r}] is no set of rows: pass row numbers, a slice or a mask")
+        return _Part(self, rows)
+
+    # Without it Python would call gram[0], gram[1], ... to iterate.
+    __iter__ = None
+
+    def __add__(self, other: Gram) -> Gram:
+        if not isinstance(other, Gram):
+            return NotImplemented
+        return CombinedGram([self, other], operator.add)
+
+    def __mul__(self, other: Gram | Real | float) -> Gram:
+        if isinstance(other, Gram):
+            return CombinedGram([self, other], operator.mul)
+        if not isinstance(other, Real):
+            return NotImplemented
+        # float32, because a float64 factor would make float64 of the blocks.
+        return CombinedGram([self], partial(operator.mul, np.float32(float(other))))
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self)} rows, {self.name}>"
+
+
+class RowsGram(Gram):
+    """A function of two rows, on the rows of anything that is indexed by row numbers.
+
+    Parameters
+    ----------
+    rows : indexed by an array of row numbers
+        The data, or what is kept of each row: its features, its label, its posteriors.
+    function : callable
+        ``function(a, b)`` returns the block of all pairs; `b` is None where it is `a` itself.
+    name : str
+        How error messages call it.
+    kernel : Kernel, optional
+        The fitted kernel whose matrix this is.
+    """
+
+    def __init__(
+        self, rows: Any, function: Callable[[Any, Any], Any], name: str, kernel: Any = None
+    ) -> None:
+        self.rows = rows
+        self.function = function
+        self.name = name
+        self.kernel = kernel
+
+    def __len__(self) -> int:
+        shape = getattr(self.rows, "shape", None)  # a sparse matrix has no length
+        return int(shape[0]) if shape else len(self.rows)
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
+        others = None if columns is None else self.rows[columns]
+        return finite_float32(self.function(self.rows[rows], others), self.name)
+
+
+class MatrixGram(Gram):
+    """A matrix that is at hand, in memory or on disk: it is indexed, never copied.
+
+    Parameters
+    ----------
+    matrix : array of shape (n, n)
+        The Gram matrix, of any type of real numbers.
+    ids : array of int, optional
+        The rows of the matrix that are meant; all of them if not given.
+    """
+
+    def __init__(self, matrix: NDArray[Any], ids: Rows | None = None, kernel: Any = None) -> None:
+        self.matrix = matrix
+        self.ids = np.arange(len(matrix)) if ids is None else ids
+        self.kernel = kernel
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> NDArray[Any]:
+        columns = rows if columns is None else columns
+        return self.matrix[np.ix_(self.ids[rows], self.ids[columns])]
+
+
+class CombinedGram(Gram):
+    """Grams of the same rows, combined entry by entry by a function of their blocks."""
+
+    def __init__(
+        self, grams: Sequence[Gram], combine: Callable[..., Any], kernel: Any = None
+    ) -> None:
+        lengths = sorted({len(gram) for gram in grams})
+        if len(lengths) > 1:
+            raise ValueError(
+                f"the grams have {' and '.join(map(str, lengths))} rows: combine those of the same "
+                "rows"
+            )
+        self.grams = grams
+        self.combine = combine
+        self.name = grams[0].name
+        self.kernel = kernel
+
+    def __len__(self) -> int:
+        return len(self.grams[0])
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> NDArray[Any]:
+        return np.asarray(self.combine(*(gram.block(rows, columns) for gram in self.grams)))
+
+
+class _Part(Gram):
+    """Some rows of a Gram."""
+
+    def __init__(self, gram: Gram, ids: Rows) -> None:
+        self.gram = gram
+        self.ids = ids
+        self.name = gram.name
+        self.kernel = gram.kernel
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> NDArray[Any]:
+        return self.gram.block(self.ids[rows], None if columns is None else self.ids[columns])
+
+
+class _Blocks(Gram):
+    """An object of the user's with ``__len__`` and ``block``."""
+
+    def __init__(self, source: Any, name: str) -> None:
+        self.source = source
+        self.name = name
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> NDArray[Any]:
+        return np.asarray(self.source.block(rows, columns))
+
+
+#: An (n, n) array, a `Gram`, or any object with ``__len__`` and ``block(rows, columns=None)``.
+GramLike: TypeAlias = NDArray[Any] | Gram
+
+
+def as_gram(value: Any, name: str, *, check_entries: bool = True) -> Gram:
+    """Return a matrix as a Gram, and refuse what is none.
+
+    Without `check_entries` only type and shape are checked: for those who read few of the blocks.
+    """
+    if isinstance(value, Gram):
+        gram = value
+    elif hasattr(value, "block") and hasattr(value, "__len__"):
+        gram = _Blocks(value, name)
+    else:
+        matrix = np.asarray(value)
+        if matrix.dtype.kind not in "buif":
+            raise ValueError(
+                f"{name} has entries of type {matrix.dtype}: pass a square NumPy array of real "
+                "numbers, or an object with a method block, such as kernel.on(X)"
+            )
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(
+                f"{name} has shape {matrix.shape}: pass a square Gram matrix, or code_gram(codes) "
+                "if these are codes"
+            )
+        if check_entries and len(matrix):
+            check_symmetry(*asymmetry_of(matrix), name)
+        gram = MatrixGram(matrix)
+    if len(gram) == 0:
+        raise ValueError(f"{name} is empty: pass the Gram matrix of at least one row")
+    return gram
+
+
+# --- checks --------------------------------------------------------------------------------------
+
+
+def check_block(block: NDArray[Any], name: str) -> None:
+    """Look at the Gram of a sample of rows: refuse what is not a kernel, warn of what is not PSD.
+
+    Every principal block of a positive semi-definite matrix is positive semi-definite, so what is
+    wrong in the sample is wrong in the whole; what is wrong elsewhere goes unseen.
+    """
+    sample = block.astype(np.float64)
+    largest = np.abs(sample).max()
+    if largest == 0:
+        raise ValueError(
+            f"{name} is zero on all of {len(sample)} sampled rows: there is nothing to align with"
+        )
+    check_symmetry(np.abs(sample - sample.T).max(), largest, name)
+    negative = negative_mass(sample)
+    if negative > NEGATIVE_MASS_TOLERANCE:
+        warn_caller(
+            f"{name} is not positive semi-definite: on {len(sample)} sampled rows "
+            f"{100 * negative:.3g} % of the mass of its eigenvalues is negative. Inner products "
+            "of codes cannot represent that part; the rest is learnt."
+        )
+
+
+def check_symmetry(asymmetry: float, largest: float, name: str) -> None:
+    """Refuse a Gram that differs from its transpose by `asymmetry`, with `largest` entry."""
+    if asymmetry > SYMMETRY_TOLERANCE * largest:
+        raise ValueError(
+            f"{name} is not symmetric (entries differ from their transposes by up to "
+            f"{asymmetry:.3g}): a kernel is symmetric, pass (P + P.T) / 2 if that is what you mean"
+        )
+
+
+def asymmetry_of(matrix: NDArray[Any]) -> tuple[float, float]:
+    """Return the largest difference from the transpose and the largest entry, by chunks of rows.
+
+    A mask of n × n booleans would be an n × n array. NaN is for those who read the blocks to find.
+    """
+    largest, asymmetry = 0.0, 0.0
+    for start in range(0, len(matrix), N_CHUNK_ROWS):
+        chunk = slice(start, start + N_CHUNK_ROWS)
+        rows = matrix[chunk].astype(np.float64)
+        largest = max(largest, float(np.abs(rows).max()))
+        with np.errstate(invalid="ignore", over="ignore"):
+            asymmetry = max(asymmetry, float(np.abs(rows - matrix[:, chunk].T).max()))
+    return asymmetry, largest
+
+
+def negative_mass(gram: NDArray[np.float64]) -> float:
+    r"""Return :math:`\sum_{\lambda_i < 0} |\lambda_i| / \sum_i |\lambda_i|` of the eigenvalues."""
+    eigenvalues = np.linalg.eigvalsh(gram)
+    return float(-eigenvalues[eigenvalues < 0].sum() / np.abs(eigenvalues).sum())
+
+
+def sample_rows(n: int, at_most: int) -> Rows:
+    """Return at most `at_most` distinct row numbers below n, the same ones at every call."""
+    return np.sort(np.random.default_rng(0).choice(n, min(n, at_most), replace=False))
+
+
+def finite_float32(gram: Any, name: str) -> Floats:
+    """Return a block of a Gram in float32, and refuse one that is not finite."""
+    # torch wants memory that it may write to, without negative strides. What overflows is found.
+    with np.errstate(over="ignore"):
+        block: Floats = np.require(gram, np.float32, ["C_CONTIGUOUS", "WRITEABLE"])
+    if not np.isfinite(block).all():
+        raise ValueError(
+            f"{name} has NaN or infinite values (in float32): check the kernel and its parameters"
+        )
+    return block

@@ -1,0 +1,163 @@
+"""Builds the stacked autoencoder of the paper, new or on top of trained layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Self
+
+import torch
+
+from dkae._runtime.checks import check_boolean, check_choice, check_integer
+from dkae._runtime.fitting import warn_caller
+from dkae.grams import Floats
+from dkae.networks.stacked import ACTIVATIONS, Autoencoder, Layer
+
+__all__ = ["StackedNetwork", "build_autoencoder", "choose_output_activation"]
+
+
+@dataclass(frozen=True)
+class StackedNetwork:
+    """The factory of the paper's network, d - h_1 - ... - N_c and back.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int
+        Widths of the layers between input and code.
+    activation, code_activation, output_activation : str
+        Activations of the hidden layers, the code and the reconstruction.
+    tied : bool
+        Whether the decoder shares the weights of the encoder.
+    lower : Autoencoder, optional
+        Trained lowest layers to start from, such as ``Autoencoder(model.network_.layers[:-1])``.
+        Their weights are copied, and pretraining leaves these layers out.
+    """
+
+    hidden_layer_sizes: Sequence[int] = (500, 500, 2000)
+    activation: str = "gelu"
+    code_activation: str = "identity"
+    output_activation: str = "identity"
+    tied: bool = True
+    lower: Autoencoder | None = None
+
+    @classmethod
+    def of(cls, estimator: Any, X: Floats, lower: Autoencoder | None) -> Self:
+        """Return the factory that an estimator's parameters describe, for the rows X."""
+        hidden = estimator.hidden_layer_sizes
+        hidden = hidden if isinstance(hidden, Iterable) else (hidden,)
+        name, low, high = estimator.output_activation, float(X.min()), float(X.max())
+        return cls(
+            [check_integer("each of hidden_layer_sizes", n, at_least=1) for n in hidden],
+            activation=check_choice("activation", estimator.activation, ACTIVATIONS),
+            code_activation=check_choice("code_activation", estimator.code_activation, ACTIVATIONS),
+            output_activation=choose_output_activation(name, low, high),
+            tied=check_boolean("tied_weights", estimator.tied_weights),
+            lower=lower,
+        )
+
+    def __call__(
+        self, shape: tuple[int, ...], n_components: int, generator: torch.Generator | None = None
+    ) -> Autoencoder:
+        if len(shape) != 1:
+            raise ValueError(
+                f"a stacked network maps vectors, but a row of X has the shape {shape}: flatten X "
+                "to two dimensions, or pass another network="
+            )
+        network = build_autoencoder(
+            [*shape, *self.hidden_layer_sizes, n_components],
+            activation=self.activation,
+            code_activation=self.code_activation,
+            output_activation=self.output_activation,
+            tied=self.tied,
+            generator=generator,
+        )
+        if self.lower is not None:
+            start_from(self.lower, network)
+        return network
+
+
+def build_autoencoder(
+    sizes: Sequence[int],
+    *,
+    activation: str,
+    code_activation: str,
+    output_activation: str,
+    tied: bool = True,
+    generator: torch.Generator | None = None,
+) -> Autoencoder:
+    """Build the stack d - h_1 - ... - N_c from the list of all its widths.
+
+    The decoder of a layer gives back what the layer below put out, so it uses that layer's
+    activation; only the decoder of the first layer uses `output_activation`.
+    """
+    up = [activation] * (len(sizes) - 2) + [code_activation]
+    down = [output_activation, *up]
+    return Autoencoder(
+        Layer(n_in, n_out, activation=a, output_activation=b, tied=tied, generator=generator)
+        for (n_in, n_out), a, b in zip(pairwise(sizes), up, down, strict=False)
+    )
+
+
+def choose_output_activation(name: str, low: float, high: float) -> str:
+    """Return the activation that gives back data from `low` to `high`, where `name` is "auto"."""
+    check_choice("output_activation", name, ["auto", *ACTIVATIONS])
+    in_unit_interval = low >= 0 and high <= 1
+    if name == "auto":
+        return "sigmoid" if in_unit_interval else "identity"
+    if name in ("sigmoid", "logistic") and not in_unit_interval:
+        warn_caller(
+            f"output_activation={name!r} gives values in (0, 1) only, but X ranges over "
+            f"[{low:.4g}, {high:.4g}] and cannot be given back: scale X to [0, 1] or use "
+            "output_activation='auto'"
+        )
+    return name
+
+
+def start_from(pretrained: Any, network: Autoencoder) -> None:
+    """Copy trained weights into the lowest layers of `network`, which pretraining then leaves out.
+
+    Parameters
+    ----------
+    pretrained : Autoencoder
+        The layers to copy, of the same widths and activations as those of `network`. They are not
+        changed. A layer whose decoder has weights of its own keeps them.
+    """
+    if not isinstance(pretrained, Autoencoder):
+        raise ValueError(
+            f"pretrained must be an Autoencoder, got {type(pretrained).__name__}: pass the "
+            "network_ of a fitted model, or Autoencoder(model.network_.layers[:-1]) for all but "
+            "its code"
+        )
+    n_given, n_layers = len(pretrained.layers), len(network.layers)
+    if n_given > n_layers:
+        raise ValueError(
+            f"pretrained has {n_given} layers, but the network has {n_layers}: pass at most "
+            f"{n_layers}, for example Autoencoder(pretrained.layers[:{n_layers}])"
+        )
+    pairs = list(zip(pretrained.layers, network.layers, strict=False))
+    for i, (source, target) in enumerate(pairs):
+        _check_same_config(i + 1, source.config, target.config)
+    for source, target in pairs:
+        _copy(source, target)
+    network.n_pretrained = n_given
+
+
+def _copy(source: Layer, target: Layer) -> None:
+    """Copy the weights; what the decoder of either has of its own, the target has afterwards."""
+    if source.decoder_weight is not None:
+        target.untie()
+    state = source.state_dict()
+    if target.decoder_weight is not None:
+        state.setdefault("decoder_weight", source.weight.T)
+    target.load_state_dict(state)
+
+
+def _check_same_config(number: int, given: dict[str, Any], expected: dict[str, Any]) -> None:
+    for name, value in given.items():
+        if name != "tied" and value != expected[name]:
+            raise ValueError(
+                f"layer {number} of pretrained has {name}={value!r}, but that of the network has "
+                f"{name}={expected[name]!r}: pass layers of the same widths and activations, or "
+                "set the model's parameters to theirs"
+            )

@@ -1,0 +1,153 @@
+"""What a network is to dkae: a torch module with two maps, and what it may offer beyond them.
+
+A network of your own needs ``encode`` and ``decode``. Two settings ask for more:
+
+========================  =====================================================================
+``decoder_max_iter > 0``  ``decoder_parameters()``: what the decoder learns alone, and nothing that
+                          the encoder uses. It is called once, when that phase begins: a network
+                          with tied weights unties them here.
+``pretrain_max_iter > 0`` ``stages()``: the parts that are pretrained one after the other.
+========================  =====================================================================
+
+``encoder_parameters()``, where a network has it, guards against weights that both maps share.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from dkae.grams import Floats
+
+__all__ = ["Factory", "Network", "Stage", "build_network", "check_network", "seeded"]
+
+
+class Network(Protocol):
+    """The two maps; a network is a `torch.nn.Module` besides."""
+
+    def encode(self, x: Tensor, /) -> Tensor:
+        """Return the codes, (k, n_components), of k rows."""
+        ...
+
+    def decode(self, codes: Tensor, /) -> Tensor:
+        """Return the rows that codes decode to, in the shape of the rows."""
+        ...
+
+
+#: Builds a network from the shape of a row, such as (784,) or (1, 28, 28), the width of the code,
+#: and a source of random numbers for its weights.
+Factory = Callable[[tuple[int, ...], int, torch.Generator], nn.Module]
+
+
+class Stage(NamedTuple):
+    """A part of a network that is pretrained alone, on what the parts below it put out."""
+
+    name: str
+    #: A network of its own, which shares its parameters with the whole.
+    network: nn.Module
+    #: The map from rows to its inputs, which stands still meanwhile.
+    below: Callable[[Tensor], Tensor]
+    #: Whether its codes are those of the whole network, which are aligned with the kernel.
+    is_code: bool
+
+
+def build_network(
+    network: Any, shape: tuple[int, ...], n_components: int, generator: torch.Generator
+) -> nn.Module:
+    """Return the network that a user's module or factory stands for; a module is copied."""
+    if isinstance(network, nn.Module):
+        try:
+            built: Any = copy.deepcopy(network)
+        except (RuntimeError, TypeError) as error:
+            raise ValueError(
+                f"network={_name(network)} cannot be copied ({error}): pass a factory, a function "
+                "(shape, n_components, generator) that builds it"
+            ) from error
+    elif callable(network):
+        with seeded(generator):
+            built = network(shape, n_components, generator)
+    else:
+        raise ValueError(
+            f"network={network!r} is neither a torch module nor a factory: pass a module with "
+            "encode and decode, or a function (shape, n_components, generator) that returns one"
+        )
+    missing = [name for name in ("encode", "decode") if not callable(getattr(built, name, None))]
+    if missing or not isinstance(built, nn.Module):
+        lacks = f" without {' and '.join(missing)}" if missing else ""
+        raise ValueError(
+            f"network gives a {_name(built)}{lacks}: expected a torch.nn.Module with "
+            "encode(x) and decode(codes)"
+        )
+    return built
+
+
+def check_network(network: nn.Module, rows: Floats, n_components: int) -> None:
+    """Refuse a network that cannot learn, or whose maps give another shape than they should."""
+    name, devices = _name(network), {p.device for p in network.parameters()}
+    if not devices:
+        raise ValueError(f"network={name} holds no parameters: there is nothing to train")
+    if len(devices) > 1:
+        raise ValueError(
+            f"network={name} has parameters on several devices ({_listed(devices)}): leave it on "
+            "one, and set device= to where it should train"
+        )
+    x = torch.tensor(rows, device=devices.pop())
+    was_training = network.training
+    network.eval()  # no statistics of these few rows
+    with torch.no_grad():
+        codes = _apply(network, "encode", x)
+        _check_shape(
+            f"{name}.encode", codes, (len(x), n_components), "set n_components to its width"
+        )
+        decoded = _apply(network, "decode", codes)
+        _check_shape(f"{name}.decode", decoded, tuple(x.shape), "it must give back rows like X")
+    network.train(was_training)
+
+
+@contextmanager
+def seeded(generator: torch.Generator | None) -> Iterator[None]:
+    """Let torch's own random numbers, which modules draw their weights from, follow a seed.
+
+    They are put back afterwards. None leaves them as they are.
+    """
+    if generator is None:
+        yield
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(generator.initial_seed())
+        yield
+
+
+def _apply(network: nn.Module, method: str, x: Tensor) -> Tensor:
+    try:
+        result = getattr(network, method)(x)
+    except Exception as error:  # whatever the user's code raises
+        raise ValueError(
+            f"network={_name(network)}.{method} failed on an input of shape {tuple(x.shape)} "
+            f"({type(error).__name__}: {error}): it must take what it gets here"
+        ) from error
+    if not isinstance(result, Tensor):
+        raise ValueError(
+            f"network={_name(network)}.{method} returned a {_name(result)}, expected a tensor"
+        )
+    return result
+
+
+def _check_shape(what: str, result: Tensor, expected: tuple[int, ...], remedy: str) -> None:
+    if tuple(result.shape) != expected:
+        raise ValueError(
+            f"network={what} returned shape {tuple(result.shape)}, expected {expected}: {remedy}"
+        )
+
+
+def _name(value: object) -> str:
+    return type(value).__name__
+
+
+def _listed(values: Any) -> str:
+    return ", ".join(sorted(map(str, values)))

@@ -1,0 +1,43 @@
+"""A network on the rows of an array, chunk by chunk, without gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dkae.grams import Floats
+
+__all__ = ["decode_rows", "encode_rows"]
+
+#: Rows of an array that go through the network together.
+N_CHUNK_ROWS = 4096
+
+
+def encode_rows(network: nn.Module, X: Floats) -> Floats:
+    """Return the codes of the rows of an array."""
+    return _in_chunks(network, network.encode, X)  # type: ignore[arg-type]
+
+
+def decode_rows(network: nn.Module, codes: Floats) -> Floats:
+    """Return the rows that an array of codes decodes to."""
+    return _in_chunks(network, network.decode, codes)  # type: ignore[arg-type]
+
+
+def _in_chunks(network: nn.Module, function: Callable[[Tensor], Tensor], X: Floats) -> Floats:
+    """Apply one map of the network; the activations of all rows never coexist."""
+    device = next(network.parameters()).device
+    result: Floats | None = None
+    with torch.inference_mode():
+        for i in range(0, len(X), N_CHUNK_ROWS):
+            # A copy, because torch warns of arrays that it must not write to.
+            chunk = function(torch.tensor(X[i : i + N_CHUNK_ROWS], device=device))
+            if result is None:
+                # One array for all: joining chunks in the end would need the memory twice.
+                result = np.empty((len(X), *chunk.shape[1:]), dtype=np.float32)
+            result[i : i + len(chunk)] = chunk.cpu().numpy()
+    if result is None:
+        raise ValueError("X has no rows: pass at least one")
+    return result

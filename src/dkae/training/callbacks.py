@@ -1,0 +1,212 @@
+"""What happens beside the training: history, early stopping, a progress bar, and what users add.
+
+A callback is any object with at least one of the methods of :class:`Callback`. It is told of what
+happens, in the order of the list, and may look at the trainer and set ``trainer.stop``. One with
+``state_dict`` and ``load_state_dict`` has its state kept in checkpoints.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from dkae.training.phases import Phase
+    from dkae.training.trainer import Trainer
+
+__all__ = [
+    "EVENTS",
+    "Callback",
+    "EarlyStopping",
+    "History",
+    "ProgressBar",
+    "Record",
+    "check_callbacks",
+    "losses_of",
+    "wants_progress",
+]
+
+#: What stands in ``history_`` for an epoch: phase, number, losses.
+Record = dict[str, str | int | float]
+
+
+class Callback:
+    """Does nothing; override what you need.
+
+    An exception ends the fit, which leaves the former one.
+    """
+
+    def on_train_begin(self, trainer: Trainer) -> None:
+        """Prepare: all phases are still to come."""
+
+    def on_phase_setup(self, trainer: Trainer, phase: Phase) -> None:
+        """Restore a state: the optimizer is there, and no step was taken.
+
+        If `trainer.stop` is set here, the phase is left out.
+        """
+
+    def on_phase_begin(self, trainer: Trainer, phase: Phase) -> None:
+        """Prepare for a phase; if training resumes, `trainer.epoch` epochs of it are done."""
+
+    def on_epoch_begin(self, trainer: Trainer, phase: Phase) -> None:
+        """Prepare for an epoch; if `trainer.stop` is set here, it is left out."""
+
+    def on_step_end(self, trainer: Trainer, phase: Phase) -> None:
+        """Take note of a step; this is called often."""
+
+    def on_epoch_end(self, trainer: Trainer, phase: Phase, record: Record) -> None:
+        """Take note of the mean losses, without ``alignment_loss`` where nothing learns it."""
+
+    def on_phase_end(self, trainer: Trainer, phase: Phase) -> None:
+        """Finish a phase, also after an exception."""
+
+    def on_train_end(self, trainer: Trainer) -> None:
+        """Finish, also after an exception."""
+
+
+#: The methods that a trainer calls.
+EVENTS = tuple(name for name in vars(Callback) if name.startswith("on_"))
+
+
+def check_callbacks(callbacks: Any) -> list[Any]:
+    """Return the user's callbacks as a list, and refuse one that would never be called."""
+    if callbacks is None:
+        return []
+    if not isinstance(callbacks, (list, tuple)):
+        raise ValueError(
+            f"callbacks={callbacks!r} is not a list: pass a list of callbacks, such as "
+            "callbacks=[MyCallback()]"
+        )
+    for i, callback in enumerate(callbacks):
+        if isinstance(callback, type):
+            raise ValueError(
+                f"callbacks[{i}] is the class {callback.__name__}: pass an object of it, "
+                f"{callback.__name__}()"
+            )
+        if not any(callable(getattr(callback, event, None)) for event in EVENTS):
+            raise ValueError(
+                f"callbacks[{i}] is a {type(callback).__name__} with no method that training "
+                f"calls: give it one of {', '.join(EVENTS)}"
+            )
+    return list(callbacks)
+
+
+class History(Callback):
+    """Keeps the record of each finished epoch."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def on_epoch_end(self, trainer: Trainer, phase: Phase, record: Record) -> None:
+        self.records.append(record)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"records": self.records}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.records[:] = state["records"]
+
+
+class EarlyStopping(Callback):
+    """Ends a phase when the validation loss no longer falls, and keeps the best weights.
+
+    Parameters
+    ----------
+    patience : int
+        Epochs without a gain that end the phase.
+    tol : float
+        Smallest gain that counts.
+    """
+
+    _STATE = ("loss", "weights", "epochs_without_gain")
+
+    def __init__(self, patience: int, tol: float) -> None:
+        self.patience = patience
+        self.tol = tol
+
+    def on_phase_setup(self, trainer: Trainer, phase: Phase) -> None:
+        self.loss = math.inf
+        self.weights: dict[str, Tensor] | None = None
+        self.epochs_without_gain = 0
+
+    def on_epoch_begin(self, trainer: Trainer, phase: Phase) -> None:
+        if phase.is_encoder_fixed and trainer.epoch == 0:  # it has learnt already
+            self._note(trainer.evaluate(phase)["loss"], phase)
+        trainer.stop |= self.epochs_without_gain >= self.patience
+
+    def on_epoch_end(self, trainer: Trainer, phase: Phase, record: Record) -> None:
+        self._note(float(record["validation_loss"]), phase)
+        trainer.stop |= self.epochs_without_gain >= self.patience
+
+    def on_phase_end(self, trainer: Trainer, phase: Phase) -> None:
+        if self.weights is not None:
+            phase.network.load_state_dict(self.weights)
+
+    def _note(self, loss: float, phase: Phase) -> None:
+        gained = loss < self.loss - self.tol
+        self.epochs_without_gain = 0 if gained else self.epochs_without_gain + 1
+        if loss < self.loss:
+            self.loss = loss
+            self.weights = copy.deepcopy(phase.network.state_dict())
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._STATE}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name in self._STATE:
+            setattr(self, name, state[name])
+
+
+class ProgressBar(Callback):
+    """A bar for each phase, with the losses of the last epoch and the time left."""
+
+    def on_train_begin(self, trainer: Trainer) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        # Standard error: what a command prints can be piped while the bar is seen.
+        self._bars = Bars(
+            TextColumn("{task.description:<12}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[losses]}"),
+            console=Console(stderr=True),
+        )
+        self._bars.start()
+
+    def on_phase_begin(self, trainer: Trainer, phase: Phase) -> None:
+        n_steps = (phase.n_epochs - trainer.epoch) * trainer.n_steps
+        self._task = self._bars.add_task(phase.name, total=n_steps, losses="")
+
+    def on_step_end(self, trainer: Trainer, phase: Phase) -> None:
+        self._bars.advance(self._task)
+
+    def on_epoch_end(self, trainer: Trainer, phase: Phase, record: Record) -> None:
+        self._bars.update(self._task, losses=losses_of(record))
+
+    def on_train_end(self, trainer: Trainer) -> None:
+        self._bars.stop()
+
+
+def losses_of(record: Record) -> str:
+    """Return the losses of an epoch in a few words; L_c only where it was trained."""
+    losses = f"L_r {record['reconstruction_loss']:.4f}"
+    return losses + (f"  L_c {record['alignment_loss']:.3f}" if "alignment_loss" in record else "")
+
+
+def wants_progress(verbose: object) -> bool:
+    """Say whether ``verbose`` asks for a progress bar, and refuse what is no number."""
+    if isinstance(verbose, np.generic):
+        verbose = verbose.item()
+    if not isinstance(verbose, int | float):
+        raise ValueError(
+            f"verbose={verbose!r} must be a number, 0 for silence and 1 for a progress bar: pass "
+            "what is to be told of the training as callbacks=[...]"
+        )
+    return bool(verbose)

@@ -1,0 +1,74 @@
+"""How a step runs: on which device, in which precision, in how many processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from dkae._runtime.devices import autocast
+from dkae.training.optimization import Optimizer
+
+__all__ = ["Engine"]
+
+
+class Engine:
+    """One process on one device.
+
+    An engine for several processes overrides these three methods: it would give each process its
+    share of the rows in `forward` and gather the codes, and average the gradients in `update`.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where the network runs.
+    precision : {"float32", "bfloat16"}
+        Precision of the network; the losses are always in float32.
+    max_grad_norm : float, optional
+        Gradients are clipped to this norm.
+    """
+
+    def __init__(
+        self, device: torch.device, precision: str = "float32", max_grad_norm: float | None = None
+    ) -> None:
+        self.device = device
+        self.precision = precision
+        self.max_grad_norm = max_grad_norm
+
+    def prepare(self, network: nn.Module) -> None:
+        """Put the network where it is trained."""
+        network.to(self.device)
+
+    def forward(
+        self, network: nn.Module, inputs: Tensor, is_encoder_fixed: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Return the codes and the reconstructions of a batch."""
+        with autocast(self.device, self.precision):
+            codes = (_encode_as_it_is if is_encoder_fixed else _encode)(network, inputs)
+            return codes, network.decode(codes)  # type: ignore[operator]
+
+    def update(
+        self, loss: Tensor, parameters: Sequence[nn.Parameter], optimizer: Optimizer
+    ) -> None:
+        """Take one step of the optimizer down the gradient of the loss."""
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self.max_grad_norm is not None:
+            torch.nn.utils.clip_grad_norm_(parameters, self.max_grad_norm)
+        optimizer.step()
+
+
+def _encode(network: nn.Module, inputs: Tensor) -> Tensor:
+    codes: Tensor = network.encode(inputs)  # type: ignore[operator]
+    return codes
+
+
+def _encode_as_it_is(network: nn.Module, inputs: Tensor) -> Tensor:
+    """Return codes as `transform` gives them: no gradient, no dropout, no statistics of batches."""
+    was_training = network.training
+    network.eval()
+    with torch.no_grad():
+        codes = _encode(network, inputs)
+    network.train(was_training)
+    return codes

@@ -1,0 +1,121 @@
+"""What is trained, one phase after the other: layers alone, everything, the decoder alone.
+
+Pretraining (Sections 2.1 and 4.1 of the paper) trains each layer as an autoencoder of its own, on
+the activations of the layers below it, which are frozen by then. The layers before the code layer
+only reconstruct (λ = 0), so they depend on neither λ nor N_c; the code layer is trained with the
+full loss of Eq. 5 *also* here.
+
+While both maps are trained together, weights that they share serve two masters, and the more so the
+larger λ is: the gradient of L_c drowns that of L_r. Once φ is there, nothing but L_r is left to ask
+of φ⁻¹. So in the last phase the encoder is kept as it is, and the decoder, with weights of its own
+that start as those it shared, learns from L_r alone. Because it has learnt already, it does so at
+half the rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from dkae.training.settings import Settings
+
+__all__ = ["DECODER", "FINE_TUNING", "Phase", "plan_phases"]
+
+#: Names in the history: the training end to end, and the decoder alone.
+FINE_TUNING = "fine-tuning"
+DECODER = "decoder"
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of the training: what learns, from what, and for how long."""
+
+    name: str
+    #: What the batch goes through: the whole network, or a stage of it.
+    network: nn.Module
+    #: Returns what learns; called when the phase begins.
+    parameters: Callable[[], Iterable[nn.Parameter]]
+    n_epochs: int
+    #: λ.
+    alignment_weight: float
+    learning_rate_factor: float = 1.0
+    #: Largest noise on the inputs.
+    input_noise: float = 0.0
+    #: The map from rows to the inputs of the network, if they are not the rows themselves.
+    lift: Callable[[Tensor], Tensor] | None = None
+    #: Whether the codes stand still; then the weights that the phase begins with may be the best.
+    is_encoder_fixed: bool = False
+
+
+def plan_phases(network: nn.Module, settings: Settings) -> list[Phase]:
+    """Return the phases that the settings ask for, and refuse what the network cannot do."""
+    phases = []
+    if settings.pretrain_max_iter:
+        _check_has(network, "stages", f"pretrain_max_iter={settings.pretrain_max_iter}")
+        phases += _pretraining(network, settings)
+    if settings.max_iter:
+        phases.append(
+            Phase(
+                FINE_TUNING,
+                network,
+                network.parameters,
+                settings.max_iter,
+                settings.alignment_weight,
+                input_noise=settings.input_noise,
+            )
+        )
+    if settings.decoder_max_iter:
+        needed_by = f"decoder_max_iter={settings.decoder_max_iter}"
+        _check_has(network, "decoder_parameters", needed_by)
+        phases.append(
+            Phase(
+                DECODER,
+                network,
+                lambda: _decoder_parameters(network),
+                settings.decoder_max_iter,
+                alignment_weight=0.0,
+                learning_rate_factor=0.5,
+                input_noise=settings.input_noise,
+                is_encoder_fixed=True,
+            )
+        )
+    return phases
+
+
+def _pretraining(network: nn.Module, settings: Settings) -> list[Phase]:
+    return [
+        Phase(
+            stage.name,
+            stage.network,
+            stage.network.parameters,
+            settings.pretrain_max_iter,
+            settings.alignment_weight if stage.is_code else 0.0,
+            lift=stage.below,
+        )
+        for stage in network.stages()  # type: ignore[operator]
+    ]
+
+
+def _decoder_parameters(network: nn.Module) -> list[nn.Parameter]:
+    parameters = list(network.decoder_parameters())  # type: ignore[operator]
+    if hasattr(network, "encoder_parameters"):
+        encoder = {id(p) for p in network.encoder_parameters()}  # type: ignore[operator]
+        n_shared = sum(id(p) in encoder for p in parameters)
+        if n_shared:
+            raise ValueError(
+                f"network={type(network).__name__}: encoder_parameters and decoder_parameters "
+                f"share {n_shared} tensors, and codes would move while the decoder learns alone: "
+                "give the decoder its own in decoder_parameters(), or set decoder_max_iter=0"
+            )
+    return parameters
+
+
+def _check_has(network: nn.Module, method: str, needed_by: str) -> None:
+    if not callable(getattr(network, method, None)):
+        setting = needed_by.partition("=")[0]
+        raise ValueError(
+            f"network={type(network).__name__} has no {method}(), which {needed_by} needs: add "
+            f"that method, or set {setting}=0"
+        )
