@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from dkae._runtime.devices import autocast
-from dkae.alignment import Losses, dkae_loss
 from dkae.networks.stacked import Autoencoder
 from dkae.training.batches import Batch
 from dkae.training.checkpoint import NoCheckpoint, Stateful
+from dkae.training.loss import Losses, dkae_loss
 from dkae.training.progress import Progress, Record
 from dkae.training.settings import LEARNING_RATES, Optimizer, Schedule, Settings
 

@@ -1,0 +1,85 @@
+r"""Distances of directions: Eq. 6 of the paper, and two ways to leave a part of the matrices out.
+
+With the code Gram :math:`C` and the prior Gram :math:`P`, the kernel alignment and the normalised
+Frobenius distance of the paper (Eqs. 6 and 7) are
+
+.. math::
+    A(C, P) = \frac{\langle C, P \rangle_F}{\|C\|_F \|P\|_F}, \qquad
+    L_c(C, P) = \left\| \frac{C}{\|C\|_F} - \frac{P}{\|P\|_F} \right\|_F = \sqrt{2 - 2 A(C, P)} .
+
+The code uses the left form of :math:`L_c`. The right one subtracts two nearly equal numbers where
+:math:`C` approaches :math:`P` (in float32 it cannot tell losses below 5e-4 from zero) and has an
+infinite slope there; the norm of the difference has neither hazard.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["alignment", "centered", "frobenius", "offdiagonal"]
+
+#: A centred matrix whose norm is less than this part of ‖G‖, in units of the type's precision,
+#: cannot be told from round-off: it is zero.
+CENTERED_ROUND_OFF = 8.0
+
+
+def alignment(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
+    r"""Kernel alignment :math:`A(C, P)` (Eq. 7): 1 if proportional, 0 if one of them is zero."""
+    return (_unit(code_gram) * _unit(prior_gram)).sum().clamp(-1.0, 1.0)
+
+
+def frobenius(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
+    r"""Normalised Frobenius distance :math:`L_c(C, P)` (Eq. 6).
+
+    It is 0 if and only if the matrices are proportional with a positive factor, and at most
+    :math:`\sqrt 2` if both are positive semi-definite. A zero matrix has no direction: its
+    distance to any other is 1, and its gradient is finite.
+    """
+    distance: Tensor = torch.linalg.vector_norm(_unit(code_gram) - _unit(prior_gram))
+    return distance
+
+
+def offdiagonal(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
+    r"""Normalised Frobenius distance (Eq. 6) of the matrices without their diagonals.
+
+    .. math:: L_c(C - \operatorname{diag} C,\; P - \operatorname{diag} P)
+
+    A block has k entries on the diagonal and k² - k beside it, so the diagonal weighs n / k times
+    as much as in the matrix of all n rows. Near the minimum, where little of the loss is left,
+    the gradients of blocks then average to a direction that is not that of all pairs; without
+    the diagonals they do (``benchmarks/alignment_measures.py``). The norms of codes are free.
+    """
+    return frobenius(_without_diagonal(code_gram), _without_diagonal(prior_gram))
+
+
+def centered(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
+    r"""Normalised Frobenius distance (Eq. 6) of the doubly centred matrices.
+
+    .. math:: L_c(HCH, HPH) = \sqrt{2 - 2\,\mathrm{CKA}(C, P)}, \qquad H = I - \tfrac1k 1 1^\top
+
+    It does not see where the origin of code space is.
+    """
+    return frobenius(_centered(code_gram), _centered(prior_gram))
+
+
+def _unit(gram: Tensor) -> Tensor:
+    """Return the matrix scaled to Frobenius norm 1, and a zero matrix as it is."""
+    # The largest entry is divided out first: squares of entries beyond 1e±19 leave float32.
+    largest = gram.detach().abs().amax()
+    gram = gram / torch.where(largest > 0, largest, torch.ones_like(largest))
+    norm = torch.linalg.vector_norm(gram)
+    return gram / torch.where(norm > 0, norm, torch.ones_like(norm))
+
+
+def _without_diagonal(gram: Tensor) -> Tensor:
+    return gram - torch.diag(gram.diagonal())
+
+
+def _centered(gram: Tensor) -> Tensor:
+    # One mean after the other: the second is of numbers that are small already.
+    result = gram - gram.mean(dim=0, keepdim=True)
+    result = result - result.mean(dim=1, keepdim=True)
+    # Round-off must not count as a direction: its gradient would be huge.
+    largest, left = gram.detach().abs().amax(), result.detach().abs().amax()
+    return result * (left > CENTERED_ROUND_OFF * torch.finfo(gram.dtype).eps * largest)
