@@ -44,7 +44,10 @@ from sklearn.metrics.pairwise import rbf_kernel
         ({"verbose": None}, "verbose=None must be a number"),
         ({"decoder_max_iter": -1}, "decoder_max_iter=-1 must be a whole number of at least 0"),
         ({"pretrain_max_iter": -1}, "pretrain_max_iter=-1 must be a whole number of at least 0"),
-        ({"steps_per_epoch": "sample"}, r"steps_per_epoch='sample' is not known.*did you mean 'samples'\?"),
+        (
+            {"steps_per_epoch": "sample"},
+            r"steps_per_epoch='sample' is not.*did you mean 'samples'\?",
+        ),
         ({"steps_per_epoch": 0}, "steps_per_epoch=0 must be a whole number of at least 1"),
         ({"input_noise": -1}, r"input_noise=-1 must be a number in \[0, inf\)"),
         ({"validation_fraction": 1.0}, r"validation_fraction=1.0 must be a number in \[0, 1\)"),

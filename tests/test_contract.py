@@ -7,7 +7,9 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 from dkae import DeepKernelizedAutoencoder
 
-SMALL = DeepKernelizedAutoencoder(3, hidden_layer_sizes=(8,), max_iter=2, steps_per_epoch=10, random_state=0)
+SMALL = DeepKernelizedAutoencoder(
+    3, hidden_layer_sizes=(8,), max_iter=2, steps_per_epoch=10, random_state=0
+)
 
 
 @parametrize_with_checks([SMALL])

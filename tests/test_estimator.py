@@ -224,7 +224,9 @@ def test_any_list_of_hidden_sizes(hidden, digits, tiny):
 
 
 def test_fewer_rows_than_a_batch(digits, tiny):
-    assert tiny(batch_size=200, steps_per_epoch="pairs").fit(digits[:7]).transform(digits).shape == (300, 5)
+    assert tiny(batch_size=200, steps_per_epoch="pairs").fit(digits[:7]).transform(
+        digits
+    ).shape == (300, 5)
 
 
 def test_two_rows_are_enough(digits, tiny):

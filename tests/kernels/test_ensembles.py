@@ -245,8 +245,8 @@ class TestInTheEstimator:
         mnist = load_mnist20k(scaled=True)
         train, test = mnist.data[mnist.train[:2000]], mnist.data[mnist.test[:500]]
         model = DeepKernelizedAutoencoder(
-            64, kernel="pck", hidden_layer_sizes=(128,), max_iter=4, steps_per_epoch=50, random_state=0,
-            kernel_params={"n_initializations": 5},
+            64, kernel="pck", hidden_layer_sizes=(128,), max_iter=4, steps_per_epoch=50,
+            random_state=0, kernel_params={"n_initializations": 5},
         ).fit(train)  # fmt: skip
         assert model.score(test) > 0.9
         assert model.kernel_.n_mixtures_ == 5 * 29

@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
-from dkae.grams import negative_mass
 from dkae import DeepKernelizedAutoencoder
+from dkae.grams import negative_mass
 from dkae.kernels import PairwiseKernel, Precomputed, check_block, make_kernel
 from dkae.kernels.pairwise import pairwise_names
 

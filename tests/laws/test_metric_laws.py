@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dkae import grams, metrics
+from dkae import metrics
 from dkae.kernels import PairwiseKernel
 from dkae.metrics import comparison
 
@@ -81,7 +81,7 @@ def tile_rows(request):
     """Every test runs with tiles smaller than its matrices too: 7 = 3 + 3 + 1."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(comparison, "N_TILE_ROWS", request.param)
-        patch.setattr(grams, "N_CHUNK_ROWS", request.param)
+        patch.setattr("dkae.grams.N_CHUNK_ROWS", request.param)
         yield request.param
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkae import metrics
-from dkae.alignment import alignment, alignment_loss
+from dkae.alignment import alignment, frobenius
 from dkae.kernels import PairwiseKernel
 from dkae.metrics import comparison
 from dkae.metrics.comparison import compare_grams
@@ -27,7 +27,7 @@ def test_tiles_give_the_dense_result(n_rows, tile, seed):
         patch.setattr(comparison, "N_TILE_ROWS", tile)
         result = compare_grams(codes, kernel.on(X))
     assert result.alignment == pytest.approx(alignment(C, P).item(), abs=1e-6)
-    assert result.alignment_loss == pytest.approx(alignment_loss(C, P).item(), abs=1e-6)
+    assert result.alignment_loss == pytest.approx(frobenius(C, P).item(), abs=1e-6)
     H = torch.eye(n_rows, dtype=torch.float64) - 1 / n_rows
     centred = alignment(H @ C @ H, H @ P @ H).item()
     assert result.centered_alignment == pytest.approx(centred, abs=1e-5)

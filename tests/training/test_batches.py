@@ -44,12 +44,12 @@ def test_epoch_may_be_a_number():
 
 @pytest.mark.parametrize("epoch", [0, 1.5, True, None])
 def test_impossible_epochs(epoch):
-    with pytest.raises(ValueError, match=r"steps_per_epoch=.* must be a whole number of at least 1"):
+    with pytest.raises(ValueError, match=r"steps_per_epoch=.* must be a whole number"):
         batches_per_epoch(10, 2, epoch)
 
 
 def test_unknown_epoch_suggests_the_nearest():
-    with pytest.raises(ValueError, match=r"steps_per_epoch='pair' is not known.*did you mean 'pairs'"):
+    with pytest.raises(ValueError, match=r"steps_per_epoch='pair' is not.*did you mean 'pairs'"):
         batches_per_epoch(10, 2, "pair")
 
 

@@ -267,7 +267,7 @@ class TestRefusals:
     def test_other_pretrained_layers(self, rows, tiny, file):
         pretrained = Autoencoder(tiny(random_state=1).fit(rows).network_.layers[:1])
         network = StackedNetwork((16,), output_activation="sigmoid", lower=pretrained)
-        with pytest.raises(ValueError, match=r"pretrained layers \(0 in the file.*, initial weights"):
+        with pytest.raises(ValueError, match=r"pretrained layers \(0 in .*, initial weights"):
             tiny(max_iter=3, network=network).fit(rows, checkpoint=file)
 
     def test_another_device_may_go_on(self, rows, tiny, file):

@@ -265,7 +265,9 @@ def test_onecycle_rises_and_falls(digits, tiny, monkeypatch):
         return original(trainer, phase, batch)
 
     monkeypatch.setattr(Trainer, "train_step", train_step)
-    tiny(learning_rate="onecycle", max_iter=10, steps_per_epoch=5, learning_rate_init=0.01).fit(digits)
+    tiny(learning_rate="onecycle", max_iter=10, steps_per_epoch=5, learning_rate_init=0.01).fit(
+        digits
+    )
     top = int(np.argmax(rates))
     assert 10 < top < 20
     assert rates[top] == pytest.approx(0.01)
@@ -296,7 +298,9 @@ def test_divergence_is_a_clear_error(digits, tiny):
 
 def test_divergence_in_the_very_last_step_is_found_too(digits, tiny):
     with pytest.raises(FloatingPointError, match="a weight became infinite"):
-        tiny(max_iter=1, steps_per_epoch=1, learning_rate_init=1e39, learning_rate="constant").fit(digits)
+        tiny(max_iter=1, steps_per_epoch=1, learning_rate_init=1e39, learning_rate="constant").fit(
+            digits
+        )
 
 
 def test_failed_refit_leaves_the_fitted_model_as_it_was(digits, tiny):

@@ -1,4 +1,4 @@
-r"""The loss of one batch: reconstruction and alignment together (Eq. 8)."""
+"""The loss that training minimises: reconstruction and alignment, weighted (Eq. 8)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ def dkae_loss(
     reconstructions: Tensor,
     prior_gram: Tensor | None,
     alignment_weight: float,
+    *,
     measure: Measure = frobenius,
 ) -> Losses:
-    r"""Loss of one batch (Eq. 8).
+    r"""Loss of one batch (Eq. 8); another `measure` takes the place of the paper's L_c.
 
     .. math::
         L = (1 - \lambda) \frac{1}{kd} \sum_i \| x_i - \tilde x_i \|_2^2
@@ -52,15 +53,15 @@ def dkae_loss(
         if alignment_weight != 0:
             raise ValueError(f"alignment_weight={alignment_weight:g} needs a prior_gram, got None")
         return Losses(reconstruction, reconstruction, None)
-    alignment = measure(codes @ codes.T, prior_gram)
+    alignment_term = measure(codes @ codes.T, prior_gram)
     # At the ends one term is left out, rather than multiplied by 0: this saves its backward pass.
     if alignment_weight == 0:
         total = reconstruction
     elif alignment_weight == 1:
-        total = alignment
+        total = alignment_term
     else:
-        total = (1 - alignment_weight) * reconstruction + alignment_weight * alignment
-    return Losses(total, reconstruction, alignment)
+        total = (1 - alignment_weight) * reconstruction + alignment_weight * alignment_term
+    return Losses(total, reconstruction, alignment_term)
 
 
 def _at_least_float32(values: Tensor) -> Tensor:

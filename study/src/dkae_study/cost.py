@@ -10,10 +10,10 @@ import torch
 
 from dkae._runtime.devices import choose_device
 from dkae._runtime.threads import in_threads
-from dkae.alignment import dkae_loss
 from dkae.networks.stacked import build_autoencoder
 from dkae.training import DECODER, FINE_TUNING
 from dkae.training.batches import batches_per_epoch
+from dkae.training.loss import dkae_loss
 from dkae_study.scales import Scale
 
 __all__ = [

@@ -1,0 +1,164 @@
+"""Divergences against pyRiemann, SciPy, and closed forms in NumPy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from pyriemann.geometry.distance import distance_logdet, distance_wasserstein
+from scipy.linalg import logm
+
+from dkae.alignment import bures, jensen_renyi, logdet, von_neumann
+from dkae.alignment.divergences import EPSILON
+
+K = 7
+DIVERGENCES = (logdet, von_neumann, jensen_renyi, bures)
+seeds = st.integers(0, 10_000)
+
+
+def random_gram(seed, width=K):
+    codes = np.random.default_rng(seed).standard_normal((K, width))
+    return codes @ codes.T
+
+
+def density(gram):
+    return (gram / np.trace(gram) + EPSILON / len(gram) * np.eye(len(gram))) / (1 + EPSILON)
+
+
+def measured(measure, C, P):
+    return measure(torch.from_numpy(C), torch.from_numpy(P)).item()
+
+
+def pairs(width=K):
+    return [(random_gram(seed, width), random_gram(seed + 100)) for seed in range(5)]
+
+
+def renyi_entropy(A, alpha):
+    return math.log2(np.sum(np.linalg.eigvalsh(A) ** alpha)) / (1 - alpha)
+
+
+def jensen_difference(A, B, alpha):
+    ends = renyi_entropy(A, alpha) + renyi_entropy(B, alpha)
+    return renyi_entropy((A + B) / 2, alpha) - ends / 2
+
+
+# --- oracles -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("C", "P"), pairs() + pairs(width=3))
+def test_logdet_is_that_of_pyriemann_for_each_row(C, P):
+    expected = distance_logdet(density(C), density(P), squared=True) / K
+    assert measured(logdet, C, P) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize(("C", "P"), pairs() + pairs(width=3))
+def test_bures_is_the_wasserstein_distance_of_pyriemann(C, P):
+    expected = distance_wasserstein(density(C), density(P), squared=True)
+    assert measured(bures, C, P) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(("C", "P"), pairs() + pairs(width=3))
+def test_von_neumann_is_that_of_matrix_logarithms(C, P):
+    A, B = density(C), density(P)
+    expected = np.trace(A @ logm(A) - A @ logm(B) - A + B)
+    assert measured(von_neumann, C, P) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize(("C", "P"), pairs() + pairs(width=3))
+@pytest.mark.parametrize("alpha", [1 - 1e-5, 1 + 1e-5])
+def test_jensen_renyi_is_the_limit_of_orders_near_one(C, P, alpha):
+    expected = jensen_difference(density(C), density(P), alpha)
+    assert measured(jensen_renyi, C, P) == pytest.approx(expected, abs=1e-4)
+
+
+def test_matrices_that_commute_have_divergences_of_distributions():
+    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.2, 0.6])
+    a, b = (np.diag(density(np.diag(x))) for x in (p, q))
+    middle = (a + b) / 2
+    expected = {
+        logdet: np.mean(np.log(middle / np.sqrt(a * b))),
+        von_neumann: np.sum(a * np.log(a / b)),
+        jensen_renyi: np.sum(a * np.log2(a / middle) + b * np.log2(b / middle)) / 2,
+        bures: np.sum((np.sqrt(a) - np.sqrt(b)) ** 2),
+    }
+    for measure, value in expected.items():
+        assert measured(measure, np.diag(p), np.diag(q)) == pytest.approx(value, rel=1e-10)
+
+
+# --- bounds --------------------------------------------------------------------------------------
+
+
+@given(seed=seeds, width=st.integers(1, 2 * K))
+def test_each_is_bounded_below_by_the_squared_distance(seed, width):
+    # Pinsker's inequality and its kin; for logdet the curvature -log'' ≥ 1 of eigenvalues ≤ 1.
+    C, P = random_gram(seed, width), random_gram(seed + 1, 3)
+    squared = np.linalg.norm(density(C) - density(P)) ** 2
+    bounds = {
+        logdet: squared / (8 * K),
+        von_neumann: squared / 2,
+        jensen_renyi: squared / (8 * math.log(2)),
+        bures: squared / 4,
+    }
+    for measure, bound in bounds.items():
+        assert measured(measure, C, P) > bound - 1e-12
+
+
+@pytest.mark.parametrize(("measure", "largest"), [(jensen_renyi, 1), (bures, 2)])
+def test_matrices_without_a_common_direction_are_at_the_far_end(measure, largest):
+    C, P = np.diag([1.0, 0, 0, 0]), np.diag([0, 1.0, 0, 0])
+    assert 0.95 * largest < measured(measure, C, P) < largest
+
+
+def test_an_indefinite_prior_counts_as_its_nearest_semidefinite_one():
+    rotation, _ = np.linalg.qr(random_gram(0))
+    eigenvalues = np.array([4.0, 3, 2, 1, 0, 0, -1])
+    P, nearest = ((rotation * v) @ rotation.T for v in (eigenvalues, eigenvalues.clip(0)))
+    near = nearest / np.trace(nearest) + 0.05 * random_gram(1) / np.trace(random_gram(1))
+    for measure in DIVERGENCES:
+        far = measured(measure, random_gram(1), P)
+        assert measured(measure, nearest, P) < 0.01 * far
+        assert measured(measure, near, P) == pytest.approx(
+            measured(measure, near, nearest), rel=0.2
+        )
+
+
+# --- what the docstrings say ---------------------------------------------------------------------
+
+
+def test_a_zero_matrix_counts_as_the_identity():
+    P = random_gram(0)
+    for measure in DIVERGENCES:
+        expected = measured(measure, np.eye(K), P)
+        assert measured(measure, np.zeros((K, K)), P) == pytest.approx(expected, rel=1e-9)
+
+
+def test_order_two_is_negative_for_some_pairs():
+    pure, mixed = np.diag([1.0] + 49 * [0]), np.eye(50) / 50
+    assert jensen_difference(density(pure), density(mixed), 2) < -0.5
+    assert measured(jensen_renyi, pure, mixed) > 0.3
+
+
+@given(seed=seeds)
+def test_mutual_information_is_larger_at_the_identity_than_at_the_prior(seed):
+    P = random_gram(seed, 3)
+    P = P / np.sqrt(np.outer(P.diagonal(), P.diagonal())) + 1e-9 * np.eye(K)
+
+    def information(C):
+        C, B = C / np.trace(C), P / np.trace(P)
+        joint = C * B / np.trace(C * B)
+        return sum(renyi_entropy(M, 1.01) for M in (C, B)) - renyi_entropy(joint, 1.01)
+
+    assert information(np.eye(K)) >= information(P) - 1e-9
+
+
+def test_logdet_of_singular_codes_is_a_matter_of_epsilon(monkeypatch):
+    C, P = random_gram(0, 2), random_gram(1)
+    before = {measure: measured(measure, C, P) for measure in DIVERGENCES}
+    monkeypatch.setattr("dkae.alignment.divergences.EPSILON", EPSILON / 100)
+    change = {measure: measured(measure, C, P) / value for measure, value in before.items()}
+    assert change.pop(logdet) > 1.5
+    assert all(value == pytest.approx(1, abs=0.1) for value in change.values())
