@@ -44,6 +44,7 @@ format: $(READY) ## put the code into its standard form
 bench: $(READY) ## benchmarks; they write to benchmarks/results/
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/training_step.py
+	$(BIN)/python benchmarks/alignment_measures.py
 	$(BIN)/python benchmarks/cluster_kernel.py
 	$(BIN)/python benchmarks/spectral.py
 	$(BIN)/python benchmarks/baselines.py

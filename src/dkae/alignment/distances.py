@@ -19,8 +19,8 @@ from torch import Tensor
 
 __all__ = ["alignment", "centered", "frobenius", "offdiagonal"]
 
-#: A centred matrix whose norm is less than this part of ‖G‖, in units of the type's precision,
-#: cannot be told from round-off: it is zero.
+#: A centred matrix without an entry beyond this part of the largest of G, in units of the type's
+#: precision, cannot be told from round-off: it is zero.
 CENTERED_ROUND_OFF = 8.0
 
 
@@ -46,9 +46,9 @@ def offdiagonal(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
     .. math:: L_c(C - \operatorname{diag} C,\; P - \operatorname{diag} P)
 
     A block has k entries on the diagonal and k² - k beside it, so the diagonal weighs n / k times
-    as much as in the matrix of all n rows. Near the minimum, where little of the loss is left,
-    the gradients of blocks then average to a direction that is not that of all pairs; without
-    the diagonals they do (``benchmarks/alignment_measures.py``). The norms of codes are free.
+    as much as in the matrix of all n rows. Near the minimum the gradients of blocks then average
+    to another direction than the gradient of all pairs: a cosine of 0.78 at L_c = 0.05, and of
+    0.99 without the diagonals (``benchmarks/alignment_measures.py``). The norms of codes are free.
     """
     return frobenius(_without_diagonal(code_gram), _without_diagonal(prior_gram))
 
