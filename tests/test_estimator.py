@@ -21,7 +21,7 @@ from dkae.alignment import alignment
 from dkae.kernels import Precomputed
 from dkae.kernels.pairwise import pairwise_names
 
-BUDGET = {"max_iter": 10, "epoch": 60, "learning_rate_init": 0.005}
+BUDGET = {"max_iter": 10, "steps_per_epoch": 60, "learning_rate_init": 0.005}
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_uint8_images_are_accepted(tiny):
 def test_chunks_make_no_difference(trained, monkeypatch):
     model, X = trained
     whole = model.transform(X)
-    monkeypatch.setattr("dkae.networks.stacked.N_CHUNK_ROWS", 7)
+    monkeypatch.setattr("dkae.networks.rows.N_CHUNK_ROWS", 7)
     np.testing.assert_allclose(model.transform(X), whole, rtol=1e-4, atol=1e-5)
 
 
@@ -224,9 +224,8 @@ def test_any_list_of_hidden_sizes(hidden, digits, tiny):
 
 
 def test_fewer_rows_than_a_batch(digits, tiny):
-    assert tiny(batch_size=200, steps_per_epoch="pairs").fit(digits[:7]).transform(
-        digits
-    ).shape == (300, 5)
+    model = tiny(batch_size=200, steps_per_epoch="pairs").fit(digits[:7])
+    assert model.transform(digits).shape == (300, 5)
 
 
 def test_two_rows_are_enough(digits, tiny):
@@ -279,7 +278,7 @@ class TestRecipes:
             "batch_size": 200,
             "pretrain_max_iter": 30,
             "max_iter": 100,
-            "epoch": "pairs",
+            "steps_per_epoch": "pairs",
         }
         assert expected.items() <= model.get_params().items()
 

@@ -10,7 +10,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dkae import codespace, datasets, kernels, metrics, recipes, spectral
+    from dkae import (
+        alignment,
+        codespace,
+        datasets,
+        grams,
+        kernels,
+        metrics,
+        networks,
+        recipes,
+        spectral,
+        training,
+    )
     from dkae.estimator import DeepKernelizedAutoencoder
     from dkae.persistence import load, save
 
@@ -19,14 +30,18 @@ __version__ = "0.2.0"
 __all__ = [
     "DeepKernelizedAutoencoder",
     "__version__",
+    "alignment",
     "codespace",
     "datasets",
+    "grams",
     "kernels",
     "load",
     "metrics",
+    "networks",
     "recipes",
     "save",
     "spectral",
+    "training",
 ]
 
 _HOMES = {
@@ -34,15 +49,8 @@ _HOMES = {
     "load": "dkae.persistence",
     "save": "dkae.persistence",
 }
-_ROOMS = {
-    "clustering",
-    "codespace",
-    "datasets",
-    "kernels",
-    "metrics",
-    "recipes",
-    "spectral",
-}
+#: The former home of spectral clustering warns of itself.
+_ROOMS = {*__all__, "clustering"} - {*_HOMES, "__version__"}
 
 
 def __getattr__(name: str) -> Any:

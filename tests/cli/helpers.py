@@ -8,7 +8,17 @@ from click.testing import CliRunner
 from dkae import DeepKernelizedAutoencoder
 from dkae.cli import main
 
-TINY = ["--hidden", "16", "--components", "4", "--max-iter", "1", "--epoch", "5", "--quiet"]
+TINY = [
+    "--hidden",
+    "16",
+    "--components",
+    "4",
+    "--max-iter",
+    "1",
+    "--steps-per-epoch",
+    "5",
+    "--quiet",
+]
 COMMANDS = sorted(main.commands)
 ENDINGS = [".npy", ".npz", ".csv"]
 SOURCES = ["rows.npy", "rows.npz", "two.npz:rows", "header.csv", "bare.csv"]
@@ -50,7 +60,7 @@ def refuse(*args):
 
 
 def make_estimator(**params):
-    tiny = {"hidden_layer_sizes": (16,), "max_iter": 1, "epoch": 5, "random_state": 0}
+    tiny = {"hidden_layer_sizes": (16,), "max_iter": 1, "steps_per_epoch": 5, "random_state": 0}
     return DeepKernelizedAutoencoder(4, **(tiny | params))
 
 

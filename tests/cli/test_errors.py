@@ -13,7 +13,7 @@ from tests.cli.helpers import TINY, fail, refuse, run_python
         ("--kernel lienar", "linear"),
         ("--gamma medain", "median"),
         ("--device cpuu", "cpu"),
-        ("--epoch pair", "pairs"),
+        ("--steps-per-epoch pair", "pairs"),
         ("--set tied_weigths=false", "tied_weights"),
         ("--set activation=rellu", "relu"),
     ],

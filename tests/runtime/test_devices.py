@@ -44,7 +44,7 @@ def test_missing_gpu_says_what_to_use(digits, tiny):
 
 @pytest.mark.filterwarnings("ignore:precision='bfloat16' does not work:RuntimeWarning")
 def test_bfloat16_trains_nearly_as_float32_wherever_it_runs(digits, tiny):
-    budget = {"max_iter": 5, "epoch": 20, "learning_rate_init": 0.01}
+    budget = {"max_iter": 5, "steps_per_epoch": 20, "learning_rate_init": 0.01}
     half = tiny(precision="bfloat16", **budget).fit(digits)
     full = tiny(**budget).fit(digits)
     assert half.history_[-1]["loss"] == pytest.approx(full.history_[-1]["loss"], rel=0.1)
