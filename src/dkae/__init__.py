@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
+# Without `plotting`, which needs an extra: a star import must do without matplotlib.
 __all__ = [
     "DeepKernelizedAutoencoder",
     "__version__",
@@ -40,6 +41,7 @@ _ROOMS = {
     "datasets",
     "kernels",
     "metrics",
+    "plotting",
     "recipes",
     "spectral",
 }
@@ -54,4 +56,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "plotting"])
