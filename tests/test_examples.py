@@ -38,6 +38,16 @@ def test_strings():
     assert set(output.split()[-7:]) == set("walking")
 
 
+def test_plot_model(tmp_path):
+    assert output_of("plot_model.py", tmp_path) == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["plot_model.png"]
+    image = matplotlib.image.imread(tmp_path / "plot_model.png")
+    assert image.shape[:2] == (1050, 1800)
+    # All four quarters have ink and colour.
+    for half in (image[:500], image[550:]):
+        assert min(quarter.std() for quarter in (half[:, :850], half[:, 950:])) > 0.05
+
+
 def test_code_space(tmp_path):
     output = output_of("code_space.py", tmp_path)
     noisy, pixels, codes = map(float, re.findall(r"(0\.\d{4})$", output, re.M))

@@ -52,7 +52,7 @@ def test_star_import_gives_the_public_names():
 
 
 def test_dir_lists_the_public_names():
-    assert dir(dkae) == sorted(dkae.__all__)
+    assert dir(dkae) == sorted([*dkae.__all__, "plotting"])
 
 
 def test_unknown_attribute_raises():
@@ -76,6 +76,11 @@ def test_public_names_are_the_objects_themselves():
 def test_import_is_light():
     code = "import sys, dkae; print({'torch', 'sklearn', 'numpy', 'scipy'} & set(sys.modules))"
     assert run_python(code) == "set()\n"
+
+
+def test_plotting_is_loaded_when_it_is_used():
+    code = "import sys, dkae; print('matplotlib' in sys.modules); print(dkae.plotting.__name__)"
+    assert run_python(code) == "False\ndkae.plotting\n"
 
 
 def test_dir_is_light():

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
+# Without `plotting`, which needs an extra: a star import must do without matplotlib.
 __all__ = [
     "DeepKernelizedAutoencoder",
     "__version__",
@@ -49,8 +50,8 @@ _HOMES = {
     "load": "dkae.persistence",
     "save": "dkae.persistence",
 }
-#: The former home of spectral clustering warns of itself.
-_ROOMS = {*__all__, "clustering"} - {*_HOMES, "__version__"}
+#: `plotting` needs an extra; the former home of spectral clustering warns of itself.
+_ROOMS = {*__all__, "plotting", "clustering"} - {*_HOMES, "__version__"}
 
 
 def __getattr__(name: str) -> Any:
@@ -62,4 +63,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "plotting"])

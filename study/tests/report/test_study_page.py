@@ -164,8 +164,8 @@ def test_figures_have_a_text_and_the_colours_of_the_page(page):
 
 def test_pixels_stay_crisp(page):
     images = [attrs for tag, attrs in Page(page).tags if tag == "image"]
-    # Six rows of digits and six matrices in Fig. 4; nine and six rows in Fig. 6 for each recipe.
-    assert len([i for i in images if "pixelated" in (i.get("style") or "")]) == 6 + 6 + 2 * (9 + 6)
+    # A picture of digits and three matrices in Fig. 4, two pictures in Fig. 6, for each recipe.
+    assert len([i for i in images if "pixelated" in (i.get("style") or "")]) == 2 * (1 + 3 + 2)
 
 
 def test_same_files_give_the_same_page(folder, page, tmp_path):

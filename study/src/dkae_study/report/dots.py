@@ -9,20 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dkae.plotting import GREEN, INK, PURPLE, SOFT, STYLE, plain_log_ticks
 from dkae_study.intervals import Estimate
 from dkae_study.report.curves import legend_above
 from dkae_study.report.numbers import collect, estimate_of
-from dkae_study.report.style import (
-    GREEN,
-    INK,
-    PURPLE,
-    RECIPES,
-    SERIES,
-    SOFT,
-    STYLE,
-    new_figure,
-    plain_log_ticks,
-)
+from dkae_study.report.style import RECIPES, SERIES, new_figure
 from dkae_study.results import Run, select
 
 __all__ = ["KERNELS", "draw_code_space", "draw_denoising", "draw_ideal_kernel", "runs_of_method"]

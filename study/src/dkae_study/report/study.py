@@ -13,6 +13,7 @@ import matplotlib as mpl
 from markupsafe import Markup
 
 from dkae._runtime.files import replacing
+from dkae.plotting import STYLE
 from dkae_study.declaration import Claim, Experiment, Job, Judgement, Verdict
 from dkae_study.report.contrasts import contrast_rows
 from dkae_study.report.drawings import Drawing, draw
@@ -20,7 +21,7 @@ from dkae_study.report.numbers import format_point
 from dkae_study.report.pages import render
 from dkae_study.report.provenance import counts_of, provenance_of
 from dkae_study.report.reading import damaged, read_study
-from dkae_study.report.style import RECIPES, STYLE
+from dkae_study.report.style import RECIPES
 from dkae_study.report.svg import inline_svg, standalone_svg
 from dkae_study.report.tables import Table, tables_of
 from dkae_study.results import Run, select

@@ -9,7 +9,7 @@ import re
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from dkae_study.report import style
+from dkae.plotting import style
 
 __all__ = ["inline_svg", "standalone_svg"]
 

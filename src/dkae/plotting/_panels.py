@@ -1,0 +1,67 @@
+"""Where a display is drawn, in which style, and what its rows are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from dkae.plotting.style import STYLE
+
+__all__ = ["check_labels", "names_of", "open_panels", "style_for"]
+
+
+def style_for(ax: object) -> AbstractContextManager[None]:
+    """Return the context to draw in: the house style for a new figure; given Axes keep theirs."""
+    return mpl.rc_context(STYLE) if ax is None else nullcontext()
+
+
+def open_panels(ax: Any, n: int, size: tuple[float, float]) -> NDArray[np.object_]:
+    """Return n Axes in a row to draw on.
+
+    None opens a figure of `size` inches; the place of a single Axes is divided if there are several
+    panels, as scikit-learn's ``PartialDependenceDisplay`` does; n Axes are taken as they are.
+    """
+    if ax is None:
+        import matplotlib.pyplot as plt  # chooses a backend: only if a figure is opened
+
+        figure: Any = plt.figure(figsize=size, layout="constrained")
+        return np.ravel(figure.subplots(1, n))
+    given: list[Any] = list(np.asarray(ax, dtype=object).ravel())
+    expected = "a matplotlib Axes" + (f", or a sequence of {n}" if n > 1 else "")
+    for one in given:
+        if not isinstance(one, Axes):
+            raise TypeError(f"ax is or has a {type(one).__name__}: expected {expected}")
+    if isinstance(ax, Axes) and n > 1:
+        spec = ax.get_subplotspec()
+        if spec is None:
+            raise ValueError(
+                f"ax is not part of a grid, so that its place cannot be divided: pass {n} Axes, or "
+                "one from figure.subplots()"
+            )
+        ax.set_axis_off()
+        grid = spec.subgridspec(1, n)
+        given = [ax.figure.add_subplot(grid[i]) for i in range(n)]
+    if len(given) != n:
+        raise ValueError(f"ax has {len(given)} Axes for {n} panels: expected {expected}")
+    return np.array(given)
+
+
+def check_labels(y: Any, n: int) -> NDArray[Any]:
+    """Return the labels of n rows as an array."""
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise ValueError(
+            f"y has shape {labels.shape}, but there are {n} rows: pass one label for each row"
+        )
+    return labels
+
+
+def names_of(labels: Iterable[Any]) -> list[str]:
+    """Return labels as text, numbers without needless digits."""
+    return [f"{v:.4g}" if isinstance(v, (float, np.floating)) else str(v) for v in labels]

@@ -1,0 +1,101 @@
+"""One style for all figures: palette, markers, fonts and numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+
+__all__ = [
+    "BLUE",
+    "CLASS_COLORS",
+    "CLASS_MARKERS",
+    "GREEN",
+    "INK",
+    "LINE",
+    "PAPER",
+    "PURPLE",
+    "SOFT",
+    "STYLE",
+    "VERMILLION",
+    "new_figure",
+    "plain_log_ticks",
+]
+
+#: Ink, quiet text, rules and ground of a light page. A page that inlines a figure may put its own
+#: instead, so each must be a colour that nothing else is drawn in.
+INK, SOFT, LINE, PAPER = "#1d1d1e", "#66666b", "#d9d9dd", "#fefefd"
+
+#: Okabe and Ito's palette, which colour-blind readers can tell apart.
+BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
+
+#: Ten classes: two more of Okabe and Ito's colours, and four that stay apart from these and from
+#: each other in the three kinds of colour blindness. Markers differ too.
+CLASS_COLORS = (
+    *(BLUE, VERMILLION, GREEN, PURPLE, "#e69f00", "#56b4e9"),
+    *("#303033", "#6a3dd8", "#7a2000", "#bfa85a"),
+)
+CLASS_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+
+STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.edgecolor": SOFT,
+    "axes.labelcolor": INK,
+    # Dark ink needs a light ground, whatever style the user has set.
+    "axes.facecolor": "white",
+    "figure.facecolor": "white",
+    "text.color": INK,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "grid.color": LINE,
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    # Room between panels, so that the first and the last number of neighbours stay apart.
+    "figure.constrained_layout.wspace": 0.04,
+    # Words stay words: searchable, and in the font of the page.
+    "svg.fonttype": "none",
+}
+
+
+@mpl.rc_context(STYLE)
+def new_figure(width: float, height: float, note: str = "") -> Figure:
+    """Return an empty figure of a size in inches that pyplot does not know, with a note below."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    if note:
+        # As a label of the figure, for which the layout makes room; plain text it would cover.
+        figure.supxlabel(note, x=0.995, ha="right", size=7.5, color=SOFT)
+    return figure
+
+
+def plain_log_ticks(ax: Axes, which: str = "y") -> None:
+    """Make an axis logarithmic with its numbers in full: 2 × 10⁻² is harder to read than 0.02."""
+    axis: Axis = ax.yaxis if which == "y" else ax.xaxis
+    (ax.set_yscale if which == "y" else ax.set_xscale)("log")
+    low, high = sorted(axis.get_view_interval())
+    # The shorter the axis the more of a decade, else there would hardly be a number on it.
+    finer = {
+        3: (1, 1.2, 1.4, 1.7, 2, 2.5, 3, 4, 5, 6, 7, 8),
+        6: (1, 1.5, 2, 3, 4, 5, 7),
+        300: (1, 2, 5),
+    }
+    subs = next((subs for factor, subs in finer.items() if high < factor * low), (1,))
+    # So short a part of a logarithmic axis is nearly a linear one.
+    axis.set_major_locator(MaxNLocator(5) if high < 1.5 * low else LogLocator(subs=subs))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_locator(NullLocator())
