@@ -18,7 +18,6 @@ SHIPPED = [
     "py.typed",
     "datasets/data/mnist20k.npz",
     "datasets/data/README.md",
-    "report/templates/demo.html",
 ]
 
 

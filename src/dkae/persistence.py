@@ -100,7 +100,7 @@ def _rebuild(
     # What is not in the file must not turn into the default when fit is called again: a kernel, and
     # `decoder_max_iter`, which files of 0.1 predate.
     absent: dict[str, Any] = {"kernel": kernel or "precomputed", "decoder_max_iter": 0}
-    params = dict(described["params"])
+    params = described["params"] | {}
     if "steps_per_epoch" not in params and "epoch" in params:  # its name in files of 0.1
         params["steps_per_epoch"] = params.pop("epoch")
     model = DeepKernelizedAutoencoder(**(absent | params | {"device": device}))

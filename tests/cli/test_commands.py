@@ -15,6 +15,7 @@ import dkae
 from dkae import load
 from dkae.cli import main
 from dkae.datasets.files import load_dataset, read_array
+from dkae.training import Trainer
 from tests.cli.helpers import (
     COMMANDS,
     ENDINGS,
@@ -308,9 +309,9 @@ def test_fit_goes_on_from_a_checkpoint(folder, tmp_path, monkeypatch):
     succeed(*fitting, "-o", tmp_path / "whole.safetensors")
     broken = (*fitting, "-o", tmp_path / "broken.safetensors", "--checkpoint", tmp_path / "state")
     with monkeypatch.context() as patch:
-        # The progress of a quiet fit: stop in the third epoch of five steps.
-        steps = iter([None] * 12)
-        patch.setattr("dkae.training.progress.Silence.step", lambda self: _next_or_stop(steps))
+        # Stop in the third epoch of five steps.
+        steps, step = iter([None] * 12), Trainer.train_step
+        patch.setattr(Trainer, "train_step", lambda *a: _next_or_stop(steps) or step(*a))
         assert run(*broken).exit_code == 1
     assert (tmp_path / "state").exists()
     succeed(*broken)

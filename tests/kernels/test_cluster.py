@@ -315,7 +315,7 @@ class TestCompactForm:
         mnist = load_mnist20k(scaled=True)
         kernel = ProbabilisticClusterKernel(random_state=0).fit(mnist.data)
         prior = kernel.on(mnist.data[:300])
-        assert prior.posteriors.nbytes / 300 < 2_500
+        assert prior.rows.posteriors.nbytes / 300 < 2_500
 
 
 class TestBadInput:

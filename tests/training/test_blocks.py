@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from dkae.grams import RowsGram
+from dkae.kernels import PairwiseKernel
 from dkae.training import Callback
 
 
@@ -21,15 +21,15 @@ def phase_of_blocks(digits, tiny, monkeypatch):
             def on_phase_begin(self, trainer, phase):
                 current.append(phase.name)
 
-        def block(prior, rows, columns=None):
+        def evaluate(kernel, X, Y):
             phases.append(current[-1])
-            return original(prior, rows, columns)
+            return original(kernel, X, Y)
 
         model = tiny(hidden_layer_sizes=(12,), pretrain_max_iter=1, steps_per_epoch=5)
         model.set_params(max_iter=2, decoder_max_iter=3, callbacks=[Watching()], **params)
-        original = RowsGram.block
+        original = PairwiseKernel.evaluate
         with monkeypatch.context() as patch:
-            patch.setattr(RowsGram, "block", block)
+            patch.setattr(PairwiseKernel, "evaluate", evaluate)
             model.fit(digits)
         # One block is looked at before training: a kernel that fails should fail at once.
         assert phases.pop(0) == "before"

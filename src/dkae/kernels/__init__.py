@@ -83,13 +83,9 @@ def make_kernel(
         return GaussianProcessKernel(clone(kernel))
     if callable(kernel):
         return FunctionKernel(kernel, kernel_params)
-    if not isinstance(kernel, str):
-        raise ValueError(
-            f"kernel is a {type(kernel).__name__}, expected a name, a function or a kernel object: "
-            "pass a Gram matrix as fit(X, gram=P)"
-        )
-    if kernel == "precomputed":
-        raise ValueError("kernel='precomputed' needs the Gram matrix: call fit(X, gram=P)")
+    if hasattr(kernel, "shape") or (isinstance(kernel, str) and kernel == "precomputed"):
+        what = "'precomputed'" if isinstance(kernel, str) else f"<{type(kernel).__name__}>"
+        raise ValueError(f"kernel={what} needs the Gram matrix: call fit(X, gram=P)")
     name = check_choice("kernel", kernel, [*pairwise_names(), *ENSEMBLES, "precomputed"])
     given = dict(kernel_params or {})
     if name in ENSEMBLES:

@@ -19,6 +19,8 @@ __all__ = ["check_same_run", "fingerprint"]
 
 #: Rows whose block of the prior stands for the kernel.
 N_KERNEL_ROWS = 64
+#: What differs is named without its value, which says nothing to a person.
+_OPAQUE = ("X", "network", "initial weights")
 #: Rows that are hashed together: X need not lie in memory in one piece.
 N_HASHED_ROWS = 4096
 
@@ -80,5 +82,5 @@ def _is_same(a: Any, b: Any) -> bool:
 
 def _difference(name: str, there: Any, here: Any) -> str:
     """Say what differs, with the values where they say something to a person."""
-    is_plain = not isinstance(here, (dict, list, Tensor)) and name not in ("X", "initial weights")
+    is_plain = not isinstance(here, (dict, list, Tensor)) and name not in _OPAQUE
     return f"{name} ({there!r} in the file, {here!r} here)" if is_plain else name
