@@ -1,4 +1,4 @@
-"""Figures that are images: rows of digits and Gram matrices, every pixel crisp."""
+"""Figures that are images: rows of images and Gram matrices, every pixel crisp."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dkae_study.report.style import STYLE, new_figure
 
-__all__ = ["draw_digit_rows", "draw_gram_matrices"]
+__all__ = ["draw_gram_matrices", "draw_image_rows"]
 
 #: In an SVG the pixels stay as they are and the viewer enlarges them; a PNG takes the nearest.
 _PIXELS = {"interpolation": "none"}
@@ -22,12 +22,12 @@ _TIGHT = {"figure.constrained_layout.h_pad": 0.02, "figure.constrained_layout.hs
 
 
 @mpl.rc_context(_BARE | _TIGHT)
-def draw_digit_rows(
+def draw_image_rows(
     rows: Mapping[str, NDArray[Any]], shape: tuple[int, int], *, scale: str = ""
 ) -> Figure:
     """Draw rows of images, each row with its name."""
     n_columns = max(len(images) for images in rows.values())
-    # As wide as the page, whatever the number of digits and the length of the names.
+    # As wide as the page, whatever the number of images and the length of the names.
     side = min(0.8, (7.5 - 0.073 * max(len(name) for name in rows)) / n_columns)
     figure = new_figure(7.6, (side + 0.05) * len(rows) + 0.2, scale)
     axes = figure.subplots(len(rows), 1, squeeze=False)[:, 0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import matplotlib as mpl
@@ -16,14 +18,14 @@ __all__ = [
     "GREEN",
     "INK",
     "LINE",
+    "LOOKS",
     "PAPER",
     "PURPLE",
-    "RECIPES",
-    "SERIES",
     "SOFT",
     "STYLE",
     "VERMILLION",
-    "Series",
+    "Look",
+    "looks_of",
     "new_figure",
     "plain_log_ticks",
 ]
@@ -34,9 +36,6 @@ INK, SOFT, LINE, PAPER = "#1d1d1e", "#66666b", "#d9d9dd", "#fefefd"
 
 #: Okabe and Ito's palette, which colour-blind readers can tell apart.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
-
-#: The recipes that stand side by side everywhere, in their order.
-RECIPES = ("paper", "default")
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -68,7 +67,7 @@ STYLE: dict[Any, Any] = {
 
 
 @dataclass(frozen=True)
-class Series:
+class Look:
     """How a series is drawn: colour, marker and dash, so that no one of them is needed alone."""
 
     color: str
@@ -76,8 +75,18 @@ class Series:
     dash: str
 
 
-#: The same look for a recipe in every figure.
-SERIES = {"paper": Series(VERMILLION, "s", "--"), "default": Series(BLUE, "o", "-")}
+#: The looks of a study's recipes, in their order.
+LOOKS = (
+    Look(VERMILLION, "s", "--"),
+    Look(BLUE, "o", "-"),
+    Look(GREEN, "D", "-."),
+    Look(PURPLE, "^", ":"),
+)
+
+
+def looks_of(recipes: Sequence[str]) -> dict[str, Look]:
+    """Return how each recipe of a study is drawn, the same in every figure."""
+    return dict(zip(recipes, cycle(LOOKS), strict=False))
 
 
 @mpl.rc_context(STYLE)
