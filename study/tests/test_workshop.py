@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from dkae_study.declaration import NetworkSpec
-from dkae_study.declaration.configuration import digest
 from dkae_study.engine.trainings import Trainings
 from dkae_study.engine.workshop import Workshop
 from dkae_study.paper import PAPER, REG_COVAR
@@ -147,10 +146,6 @@ def test_whatever_differs_has_another_hash(workshop, change):
 def test_another_scale_has_another_hash(tmp_path, change):
     a, b = (Trainings(PAPER, s, tmp_path).of(NETWORK) for s in (SMOKE, replace(SMOKE, **change)))
     assert a.hash != b.hash
-
-
-def test_a_hash_does_not_depend_on_the_order_of_keys():
-    assert digest({"a": 1, "b": (2, 3)}) == digest({"b": [2, 3], "a": 1})
 
 
 def test_the_shared_kernel_is_the_cluster_kernel(workshop):
