@@ -132,7 +132,8 @@ LAMBDA = Experiment(
         "weights of the encoder happen to give. On an axis that reaches so far up, L_r looks flat "
         "for λ from 0.1 to 0.9; as a factor it is not.",
         "The default recipe trains the decoder alone in the end, on codes that stand still, "
-        "whatever λ is, so that L_r grows less; benchmarks/flat_middle.py has it without that.",
+        "whatever λ is, so that L_r grows less; study/benchmarks/flat_middle.py has it without "
+        "that.",
     ),
     claims=(
         Claim("A larger λ gives a lower L_c and a higher L_r", "Fig. 3a", _judge_tradeoff),

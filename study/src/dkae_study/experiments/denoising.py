@@ -224,12 +224,12 @@ DENOISING = Experiment(
         "The paper does not say whether its networks and mixtures saw all digits or the two, nor "
         "to which of them its components were fitted. At the scale laptop, with components of all "
         "digits, dkAE + PCA has 0.0352 ± 0.0011 (paper) and 0.0448 ± 0.0024 (default), and kernel "
-        "PCA 0.0515 ± 0.0079 (benchmarks/rows_of_components.py, three seeds).",
+        "PCA 0.0515 ± 0.0079 (study/benchmarks/rows_of_components.py, three seeds).",
         "The PCK is nearly piecewise constant, and noise moves an image into other clusters: the "
         "more its variances are regularised the better kernel PCA denoises.",
         "With three times the steps of the scale laptop dkAE + PCA denoises worse, not better "
-        "(benchmarks/flat_middle.py, one seed). Where training is shorter than in the paper, a "
-        "lower error than there is no merit: no level is called better here.",
+        "(study/benchmarks/flat_middle.py, one seed). Where training is shorter than in the paper, "
+        "a lower error than there is no merit: no level is called better here.",
         "Clipping shifts what was 0 to 0.1 in the mean; at the scale laptop that turns the "
         "comparison round. The paper does not speak of it.",
     ),

@@ -301,8 +301,8 @@ KERNEL_PCA = Experiment(
     differences=(
         "The crossing depends on how long the network was trained, and on the regulariser of the "
         "prior's mixtures, which the paper does not state. It is 1e-3 here; with 1e-6, at the "
-        "scale laptop, it comes about three components earlier (benchmarks/sensitivity.py, one "
-        "seed).",
+        "scale laptop, it comes about three components earlier (study/benchmarks/sensitivity.py, "
+        "one seed).",
     ),
     claims=(
         Claim("dkAE is nearer to the prior than kernel PCA with few components", "m < 16", _judge),

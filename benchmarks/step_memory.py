@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from dkae_study.allocation import keep_freed_memory
+from dkae_study.engine.allocation import keep_freed_memory
+from dkae_study.paper import PAPER
 from torch import Tensor
 from torch.nn import functional as F
 from training_step import LAPTOP, SIZES, step_of
 
-from dkae import recipes
 from dkae._runtime.threads import in_threads
 from dkae.networks.stacked import ACTIVATIONS, Layer
 from dkae.training.batches import Batch
@@ -55,7 +55,7 @@ def measure(variant: str) -> dict[str, float]:
             step()
 
     before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
-    names = list(recipes.RECIPES)
+    names = list(PAPER.recipe_names)
     list(in_threads(train, names, torch.device("cpu")))
     after, n_steps = resource.getrusage(resource.RUSAGE_SELF), N_STEPS * len(names)
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
