@@ -6,7 +6,7 @@ figure and a table. The engine and the page know nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import matplotlib as mpl
 import numpy as np
@@ -18,6 +18,7 @@ from dkae_study.declaration import (
     Experiment,
     Findings,
     Judgement,
+    Models,
     NetworkSpec,
     Outcome,
     Part,
@@ -39,8 +40,6 @@ from sklearn.datasets import load_digits
 
 from dkae import DeepKernelizedAutoencoder, metrics
 from dkae.kernels import PairwiseKernel
-
-Models = Mapping[str, DeepKernelizedAutoencoder]
 
 
 def load() -> dict[str, Part]:

@@ -3,7 +3,7 @@
 from dkae_study.declaration.claims import Claim, Judgement, Verdict, own_verdict, verdict
 from dkae_study.declaration.contrasts import Contrast, score
 from dkae_study.declaration.exhibits import Drawing, Findings, Table
-from dkae_study.declaration.experiment import Experiment, NetworkSpec, Outcome, Sweep
+from dkae_study.declaration.experiment import Experiment, Models, NetworkSpec, Outcome, Sweep
 from dkae_study.declaration.study import Data, Part, Recipe, Scale, Study
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Experiment",
     "Findings",
     "Judgement",
+    "Models",
     "NetworkSpec",
     "Outcome",
     "Part",

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from dkae_study.declaration.study import Scale
     from dkae_study.engine.workshop import Workshop
 
-__all__ = ["Experiment", "NetworkSpec", "Outcome", "Sweep"]
+__all__ = ["Experiment", "Models", "NetworkSpec", "Outcome", "Sweep"]
+
+#: Trained networks, by the names that an experiment gave them.
+Models = Mapping[str, "DeepKernelizedAutoencoder"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class Experiment:
     summary: str
     #: The networks that a job needs, by the names under which `measure` finds them.
     networks: Callable[[Scale, Job], dict[str, NetworkSpec]]
-    measure: Callable[[Workshop, Job, Mapping[str, DeepKernelizedAutoencoder]], Outcome]
+    measure: Callable[[Workshop, Job, Models], Outcome]
     #: Seconds of a job besides its networks, at the largest scale on two cores.
     seconds: float
     #: Where in the paper it stands.

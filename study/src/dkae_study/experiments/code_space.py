@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dkae import DeepKernelizedAutoencoder, metrics
+from dkae import metrics
 from dkae.spectral import KernelPCA, spectral_clustering
 from dkae_study.declaration import (
     Claim,
@@ -23,6 +23,7 @@ from dkae_study.declaration import (
     Experiment,
     Findings,
     Judgement,
+    Models,
     NetworkSpec,
     Outcome,
     Part,
@@ -52,9 +53,7 @@ def _networks(scale: Scale, job: Job) -> dict[str, NetworkSpec]:
     }
 
 
-def _measure(
-    workshop: Workshop, job: Job, models: Mapping[str, DeepKernelizedAutoencoder]
-) -> Outcome:
+def _measure(workshop: Workshop, job: Job, models: Models) -> Outcome:
     train, test = workshop.parts["train"], workshop.parts["test"]
     rivals = partial(_rivals, workshop, train, test, job.seed)
     scores = dict(workshop.once(("code space", job.seed), rivals))

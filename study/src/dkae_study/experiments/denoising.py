@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from dkae import DeepKernelizedAutoencoder, codespace, metrics
+from dkae import codespace, metrics
 from dkae_study.declaration import (
     Claim,
     Contrast,
     Experiment,
     Judgement,
+    Models,
     NetworkSpec,
     Outcome,
     Scale,
@@ -64,9 +65,7 @@ def _networks(scale: Scale, job: Job) -> dict[str, NetworkSpec]:
     }
 
 
-def _measure(
-    workshop: Workshop, job: Job, models: Mapping[str, DeepKernelizedAutoencoder]
-) -> Outcome:
+def _measure(workshop: Workshop, job: Job, models: Models) -> Outcome:
     scores, pictures = {}, {}
     # Table 2 has two digits; all ten take minutes, and are added for the first seed.
     tasks = DIGITS if job.seed == 0 else {PAIR: DIGITS[PAIR]}
@@ -94,9 +93,7 @@ def _rivals(workshop: Workshop, seed: int, train: NDArray[Any]) -> Iterator[tupl
     yield "kernel PCA, RBF", kernel_pca(train, "rbf", seed, "grid")
 
 
-def _methods(
-    job: Job, models: Mapping[str, DeepKernelizedAutoencoder], train: NDArray[Any]
-) -> Iterator[tuple[str, Denoiser]]:
+def _methods(job: Job, models: Models, train: NDArray[Any]) -> Iterator[tuple[str, Denoiser]]:
     """Yield the ways to denoise with networks: trained without noise, or with it."""
     plain, dkae = (
         codespace.code_pca(models[name], train, min(N_COMPONENTS, models[name].n_components))

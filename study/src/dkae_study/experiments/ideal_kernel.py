@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dkae import DeepKernelizedAutoencoder, metrics
+from dkae import metrics
 from dkae_study.declaration import (
     Claim,
     Contrast,
@@ -18,6 +18,7 @@ from dkae_study.declaration import (
     Experiment,
     Findings,
     Judgement,
+    Models,
     NetworkSpec,
     Outcome,
     Scale,
@@ -46,9 +47,7 @@ def _networks(scale: Scale, job: Job) -> dict[str, NetworkSpec]:
     }
 
 
-def _measure(
-    workshop: Workshop, job: Job, models: Mapping[str, DeepKernelizedAutoencoder]
-) -> Outcome:
+def _measure(workshop: Workshop, job: Job, models: Models) -> Outcome:
     X, y = workshop.parts["test"]
     grams: dict[str, Any] = {"P": workshop.gram(job.seed, "test")}
     grams |= {name: metrics.code_gram(model.transform(X)) for name, model in models.items()}

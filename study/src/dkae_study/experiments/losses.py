@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dkae import DeepKernelizedAutoencoder, metrics
-from dkae_study.declaration import Drawing, Findings, Outcome, Table
+from dkae_study.declaration import Drawing, Findings, Models, Outcome, Table
 from dkae_study.engine.workshop import Workshop
 from dkae_study.report.charts import BARS, legend_above
 from dkae_study.report.style import STYLE, Look, looks_of, new_figure, plain_log_ticks
@@ -48,9 +48,7 @@ def part_scores(model: DeepKernelizedAutoencoder, gram: Any, X: Any) -> dict[str
     }
 
 
-def measure_parts(
-    workshop: Workshop, job: Job, models: Mapping[str, DeepKernelizedAutoencoder]
-) -> Outcome:
+def measure_parts(workshop: Workshop, job: Job, models: Models) -> Outcome:
     """Measure the losses of the one network of a job."""
     (model,) = models.values()
     return Outcome(

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae import DeepKernelizedAutoencoder
 from dkae_study.declaration import (
     Claim,
     Contrast,
@@ -16,6 +15,7 @@ from dkae_study.declaration import (
     Experiment,
     Findings,
     Judgement,
+    Models,
     NetworkSpec,
     Outcome,
     Scale,
@@ -45,9 +45,7 @@ def _networks(scale: Scale, job: Job) -> dict[str, NetworkSpec]:
     return {f"{w:g}": NetworkSpec(job.recipe, job.seed, w, scale.n_components) for w in WEIGHTS}
 
 
-def _measure(
-    workshop: Workshop, job: Job, models: Mapping[str, DeepKernelizedAutoencoder]
-) -> Outcome:
+def _measure(workshop: Workshop, job: Job, models: Models) -> Outcome:
     gram, (X, y) = workshop.gram(job.seed, "test"), workshop.parts["test"]
     scores = {name: part_scores(model, gram, X) for name, model in models.items()}
     digits = X[rows_by_class(y, 1)]
