@@ -24,27 +24,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from dkae_study.allocation import keep_freed_memory
-from dkae_study.cost import layer_sizes, step_operations, training_phases
-from dkae_study.provenance import machine
-from dkae_study.runner import make_plan
-from dkae_study.scales import SCALES
-from dkae_study.study import STUDY
-from dkae_study.workshop import REG_COVAR
+from dkae_study.engine.allocation import keep_freed_memory
+from dkae_study.engine.cost import step_operations
+from dkae_study.engine.plan import make_plan
+from dkae_study.engine.provenance import machine
+from dkae_study.paper import LAPTOP, PAPER
 
-from dkae import recipes
 from dkae._runtime.threads import in_threads
-from dkae.datasets import load_mnist20k
 from dkae.grams import Gram
-from dkae.kernels import ProbabilisticClusterKernel
 from dkae.training import DECODER
 from dkae.training.batches import Batch
 from dkae.training.loop import train_step
 from dkae.training.settings import Settings
 
 RESULTS = Path(__file__).parent / "results" / "training_step.json"
-LAPTOP = SCALES["laptop"]
-SIZES = layer_sizes(LAPTOP, LAPTOP.n_components)
+SIZES = [PAPER.data.n_features, *LAPTOP.hidden_layer_sizes, LAPTOP.n_components]
 REPEATS = 20
 #: Batches of fewer rows than the paper's.
 SMALLER = (128, 100)
@@ -52,7 +46,7 @@ SMALLER = (128, 100)
 
 def step_of(recipe: str, batch: Batch) -> Callable[[], Any]:
     """Return one training step of a recipe's network on a batch."""
-    model = LAPTOP.estimator(recipe)
+    model = PAPER.estimator(LAPTOP, recipe)
     settings = Settings(**{field.name: getattr(model, field.name) for field in fields(Settings)})
     network = model._build_network(batch.inputs.numpy(), 0)
     adam = torch.optim.Adam(network.parameters(), 1e-3, fused=True)
@@ -96,12 +90,10 @@ def median_seconds(work: dict[str, Callable[[], Any]], together: Barrier) -> dic
 
 def make_prior() -> Gram:
     """Return the study's prior for the training rows."""
-    mnist = load_mnist20k(scaled=True)
-    X = mnist.data[mnist.train]
+    X = PAPER.parts(LAPTOP)["train"].X
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*did not converge", category=UserWarning)
-        kernel = ProbabilisticClusterKernel(**LAPTOP.kernel, reg_covar=REG_COVAR, random_state=0)
-        return kernel.fit(X).on(X)
+        return PAPER.kernel(**LAPTOP.kernel, random_state=0).fit(X).on(X)
 
 
 def blocks_of(prior: Gram, k: int) -> Callable[[], Any]:
@@ -113,13 +105,15 @@ def blocks_of(prior: Gram, k: int) -> Callable[[], Any]:
 def laptop_work() -> tuple[float, int]:
     """Return the operations of all that the scale laptop trains, and the blocks of its priors."""
     with TemporaryDirectory() as empty:
-        plan = make_plan(list(STUDY), LAPTOP, list(recipes.RECIPES), None, Path(empty))
-    n_blocks = 0
-    for network in plan.networks:
-        _, phases = training_phases(LAPTOP, network.recipe, network.n_components)
-        if network.alignment_weight > 0:
-            n_blocks += sum(n for name, (n, _) in phases.items() if name != DECODER)
-    return sum(plan.operations(what) for what in plan.trainings), n_blocks
+        plan = make_plan(PAPER, LAPTOP, Path(empty))
+    n_blocks = sum(
+        n_steps
+        for network in plan.networks
+        if network.estimator.alignment_weight > 0
+        for name, (n_steps, _) in network.phases.items()
+        if name != DECODER
+    )
+    return plan.operations, n_blocks
 
 
 def timed(n_networks: int, k: int, prior: Gram) -> dict[str, float]:
@@ -129,7 +123,7 @@ def timed(n_networks: int, k: int, prior: Gram) -> dict[str, float]:
     def work(_: int) -> dict[str, float]:
         x = torch.rand(k, SIZES[0])
         batch = Batch(x, x, torch.eye(len(x)))
-        steps = {recipe: step_of(recipe, batch) for recipe in recipes.RECIPES}
+        steps = {recipe: step_of(recipe, batch) for recipe in PAPER.recipe_names}
         parts = {"products": products(k)[0], "block of the prior": blocks_of(prior, k)}
         return median_seconds(steps | parts, together)
 
@@ -147,7 +141,7 @@ def main() -> None:
     cases = [(1, k), *((n_cores, n_rows) for n_rows in (k, *SMALLER))]
     for n_networks, n_rows in dict.fromkeys(cases):
         seconds, (_, operations) = timed(n_networks, n_rows, prior), products(n_rows)
-        step = sum(seconds[recipe] for recipe in recipes.RECIPES) / len(recipes.RECIPES)
+        step = sum(seconds[recipe] for recipe in PAPER.recipe_names) / len(PAPER.recipe_names)
         results[f"{n_networks} at once, {n_rows} rows"] = {
             "milliseconds": {name: round(1e3 * s, 1) for name, s in seconds.items()},
             "share_of_products_in_a_step": round(seconds["products"] / step, 3),

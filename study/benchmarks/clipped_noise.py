@@ -16,30 +16,33 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from dkae_study.denoising import (
+from dkae_study.declaration import NetworkSpec
+from dkae_study.engine.workshop import Workshop
+from dkae_study.experiments.denoisers import (
     ALPHA,
-    DENOISING,
+    DIGITS,
     N_COMPONENTS,
     NOISE,
+    PAIR,
     Denoiser,
     Task,
     kernel_pca,
     make_task,
     there_and_back,
 )
-from dkae_study.intervals import estimate
-from dkae_study.scales import SCALES
-from dkae_study.workshop import Network, Workshop
+from dkae_study.experiments.denoising import DENOISING
+from dkae_study.paper import LAPTOP, PAPER
+from dkae_study.results import estimate
+from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.decomposition import PCA
 
 from dkae.codespace import code_pca
-from dkae.kernels.base import Floats
 from dkae.metrics import reconstruction_error
 
 RESULTS = Path(__file__).parent / "results" / "clipped_noise.json"
 CACHE = Path(__file__).parents[1] / "results" / "laptop" / "cache"
-LAPTOP = SCALES["laptop"]
+Floats = NDArray[np.float32]
 
 
 def mean_of_clipped(x: Floats, noise: float) -> Floats:
@@ -71,9 +74,9 @@ def methods(workshop: Workshop, task: Task, seed: int) -> Iterator[tuple[str, De
     yield "noisy input", lambda x: x
     yield "linear PCA", there_and_back(PCA(N_COMPONENTS, random_state=seed).fit(task.train))
     yield "kernel PCA, PCK", kernel_pca(task.train, workshop.kernel(seed), seed, ALPHA)
-    for recipe in LAPTOP.schedules:
+    for recipe in PAPER.recipe_names:
         for name, weight in {"plain autoencoder": 0.0, "dkAE": 0.1}.items():
-            model = workshop.train(Network(recipe, seed, weight, LAPTOP.n_components))
+            model = workshop.train(NetworkSpec(recipe, seed, weight, LAPTOP.n_components))
             yield f"{name}, {recipe}", there_and_back(model)
             pca = code_pca(model, task.train, N_COMPONENTS)
             yield f"{name} + PCA, {recipe}", there_and_back(pca)
@@ -82,10 +85,10 @@ def methods(workshop: Workshop, task: Task, seed: int) -> Iterator[tuple[str, De
 def main() -> None:
     """Denoise everything in all ways, and write the table."""
     CACHE.mkdir(parents=True, exist_ok=True)
-    workshop = Workshop(LAPTOP, CACHE)
+    workshop = Workshop(PAPER, LAPTOP, CACHE)
     errors: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for seed in range(DENOISING.n_seeds):
-        task = make_task(workshop, (5, 6), seed)
+        task = make_task(workshop, DIGITS[PAIR], seed)
         inputs = inputs_of(task)
         for method, denoise in methods(workshop, task, seed):
             for name, rows in inputs.items():

@@ -18,19 +18,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dkae_study.approximation import crossing
-from dkae_study.denoising import N_COMPONENTS, make_task, there_and_back
-from dkae_study.scales import SCALES, Scale
-from dkae_study.scoring import part_scores
-from dkae_study.workshop import Network, Workshop
+from dkae_study.declaration import NetworkSpec, Study
+from dkae_study.engine.workshop import Workshop
+from dkae_study.experiments.denoisers import (
+    DIGITS,
+    N_COMPONENTS,
+    PAIR,
+    make_task,
+    there_and_back,
+)
+from dkae_study.experiments.kernel_pca import crossing
+from dkae_study.experiments.losses import part_scores
+from dkae_study.paper import LAPTOP, PAPER
 
 from dkae import DeepKernelizedAutoencoder
 from dkae.codespace import code_pca
 from dkae.metrics import reconstruction_error
 
 RESULTS = Path(__file__).parent / "results" / "flat_middle.json"
-STUDY = Path(__file__).parents[1] / "results"
-LAPTOP = SCALES["laptop"]
+RUNS = Path(__file__).parents[1] / "results"
 TOGETHER = {"decoder_max_iter": 0}
 #: What is trained differently than in the study, for each recipe.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
@@ -51,23 +57,26 @@ SEED = 0
 Losses = dict[str, dict[str, dict[str, float]]]
 
 
-def variant(changes: dict[str, dict[str, Any]]) -> Scale:
-    """Return the scale laptop with other schedules."""
-    schedules = {name: {**LAPTOP.schedules[name], **new} for name, new in changes.items()}
-    return replace(LAPTOP, name="flat-middle", schedules=schedules)
+def variant(changes: dict[str, dict[str, Any]]) -> Study:
+    """Return the study at the scale laptop alone, with other schedules."""
+    schedules = {name: {**old, **changes.get(name, {})} for name, old in LAPTOP.schedules.items()}
+    return replace(PAPER, scales=(replace(LAPTOP, name="flat-middle", schedules=schedules),))
 
 
 def trained(workshop: Workshop, recipe: str, weight: float) -> DeepKernelizedAutoencoder:
     """Train a network, or take it from the cache."""
-    return workshop.train(Network(recipe, SEED, weight, LAPTOP.n_components))
+    return workshop.train(NetworkSpec(recipe, SEED, weight, LAPTOP.n_components))
 
 
 def losses_of(workshop: Workshop, recipe: str) -> Losses:
     """Return the losses of both networks."""
-    kernel, parts = workshop.kernel(SEED), workshop.parts
     return {
         str(weight): {
-            name: part_scores(trained(workshop, recipe, weight), kernel, parts[name].X)
+            name: part_scores(
+                trained(workshop, recipe, weight),
+                workshop.gram(SEED, name),
+                workshop.parts[name].X,
+            )
             for name in ("validation", "test")
         }
         for weight in ALIGNMENT_WEIGHTS
@@ -75,15 +84,15 @@ def losses_of(workshop: Workshop, recipe: str) -> Losses:
 
 
 def denoising_error(workshop: Workshop, recipe: str) -> float:
-    """Return the mean squared error of dkAE + PCA on the digits 5 and 6, as in the study."""
-    task = make_task(workshop, (5, 6), SEED)
+    """Return the mean squared error of dkAE + PCA on the digits of Table 2, as in the study."""
+    task = make_task(workshop, DIGITS[PAIR], SEED)
     model = code_pca(trained(workshop, recipe, ALIGNMENT_WEIGHTS[0]), task.train, N_COMPONENTS)
     return reconstruction_error(task.clean, there_and_back(model)(task.noisy))
 
 
 def of_the_study(recipe: str) -> tuple[Losses, float]:
     """Return the losses and the error that the study has."""
-    denoising = _read_study(f"denoising-{recipe}-clean")["5 and 6"]
+    denoising = _read_study(f"denoising-{recipe}-clean")[PAIR]
     losses = {str(w): _read_study(f"lambda-{recipe}-{w}") for w in ALIGNMENT_WEIGHTS}
     return losses, denoising["dkAE + PCA"]["mse"]
 
@@ -102,19 +111,20 @@ def summary(losses: Losses, denoising: float, recipe: str) -> dict[str, Any]:
 
 
 def _read_study(name: str) -> Any:
-    return json.loads((STUDY / "laptop" / f"{name}-seed{SEED}.json").read_text())["scores"]
+    return json.loads((RUNS / "laptop" / f"{name}-seed{SEED}.json").read_text())["scores"]
 
 
 def main(recipes: list[str]) -> None:
     """Run the recipes that are named, or all."""
-    cache = STUDY / "flat-middle" / "cache"
+    cache = RUNS / "flat-middle" / "cache"
     cache.mkdir(parents=True, exist_ok=True)
-    for recipe in recipes or list(LAPTOP.schedules):
+    for recipe in recipes or PAPER.recipe_names:
         result = {"the study": summary(*of_the_study(recipe), recipe)}
         for name, changes in VARIANTS.items():
             if recipe not in changes:
                 continue
-            workshop = Workshop(variant(changes), cache)
+            study = variant(changes)
+            workshop = Workshop(study, study.scales[0], cache)
             found = losses_of(workshop, recipe), denoising_error(workshop, recipe)
             result[name] = summary(*found, recipe)
         print(f"{recipe}:", json.dumps(result, indent=1))

@@ -13,38 +13,41 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
-from dkae_study.allocation import keep_freed_memory
-from dkae_study.denoising import (
+from dkae_study.declaration import NetworkSpec
+from dkae_study.engine.allocation import keep_freed_memory
+from dkae_study.engine.workshop import Workshop
+from dkae_study.experiments.denoisers import (
     ALPHA,
+    DIGITS,
     N_COMPONENTS,
+    PAIR,
     Denoiser,
     kernel_pca,
     make_task,
     there_and_back,
 )
-from dkae_study.scales import SCALES
-from dkae_study.workshop import Network, Workshop
+from dkae_study.paper import LAPTOP, PAPER
+from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from dkae._runtime.threads import in_threads
 from dkae.codespace import code_pca
-from dkae.kernels.base import Floats
 from dkae.metrics import reconstruction_error
 
 RESULTS = Path(__file__).parent / "results" / "rows_of_components.json"
 CACHE = Path(__file__).parents[1] / "results" / "laptop" / "cache"
-LAPTOP = SCALES["laptop"]
 SEEDS = (0, 1, 2)
 
 
-def networks_of(seed: int) -> list[Network]:
+def networks_of(seed: int) -> list[NetworkSpec]:
     """Return dkAE as the study has it, one for each recipe."""
-    return [Network(recipe, seed, 0.1, LAPTOP.n_components) for recipe in LAPTOP.schedules]
+    return [NetworkSpec(recipe, seed, 0.1, LAPTOP.n_components) for recipe in PAPER.recipe_names]
 
 
-def methods(workshop: Workshop, rows: Floats, seed: int) -> Iterator[tuple[str, Denoiser]]:
+def methods(workshop: Workshop, rows: NDArray[Any], seed: int) -> Iterator[tuple[str, Denoiser]]:
     """Yield the ways to denoise whose components come from the rows."""
     yield "linear PCA", there_and_back(PCA(N_COMPONENTS, random_state=seed).fit(rows))
     yield "kernel PCA, PCK", kernel_pca(rows, workshop.kernel(seed), seed, ALPHA)
@@ -57,12 +60,12 @@ def main() -> None:
     """Train what is missing, one network on each core, and write the table."""
     keep_freed_memory()
     CACHE.mkdir(parents=True, exist_ok=True)
-    workshop = Workshop(LAPTOP, CACHE)
+    workshop = Workshop(PAPER, LAPTOP, CACHE)
     errors: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for seed in SEEDS:
         list(in_threads(workshop.train, networks_of(seed), torch.device("cpu")))
-        task = make_task(workshop, (5, 6), seed)
-        sources = {"of 5 and 6": task.train, "of all digits": workshop.parts["train"].X}
+        task = make_task(workshop, DIGITS[PAIR], seed)
+        sources = {f"of {PAIR}": task.train, "of all digits": workshop.parts["train"].X}
         for source, rows in sources.items():
             for name, denoise in methods(workshop, rows, seed):
                 error = reconstruction_error(task.clean, denoise(task.noisy))

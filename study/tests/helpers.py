@@ -4,32 +4,37 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from dkae_study.declaration import Job
-from dkae_study.results import Run
-from dkae_study.runner import Failure, make_plan, run_plan
-from dkae_study.scales import SCALES
-from dkae_study.study import STUDY
-from dkae_study.workshop import Network
+from click.testing import CliRunner
+from dkae_study.declaration import Study
+from dkae_study.declaration.configuration import scale_config
+from dkae_study.engine.plan import make_plan
+from dkae_study.engine.run import Failure, run_plan
+from dkae_study.engine.trainings import Training
+from dkae_study.paper import PAPER
+from dkae_study.results import Job, Run
 
+from dkae.cli import main
 from dkae.training.progress import Silence
 
-BOTH = ("paper", "default")
+SMOKE = PAPER.scale("smoke")
+EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
 
 
 class Quiet(Silence):
     """Remembers which networks and jobs it was told of."""
 
     def __init__(self) -> None:
-        self.networks: list[Network] = []
+        self.trainings: list[Training] = []
         self.errors: dict[str, str | None] = {}
         self.n_steps = 0
         self._lock = threading.Lock()  # several networks may be trained at once
 
-    def training(self, network: Network) -> Self:
-        self.networks.append(network)
+    def training(self, training: Training) -> Self:
+        self.trainings.append(training)
         return self
 
     def finished(self, job: Job, seconds: float, error: str | None) -> None:
@@ -42,14 +47,25 @@ class Quiet(Silence):
 
 def run_study(
     folder: Path,
-    names: Sequence[str] = tuple(STUDY),
-    recipes: Sequence[str] = BOTH,
+    names: Sequence[str] = (),
+    recipes: Sequence[str] = (),
     n_seeds: int | None = None,
     reporter: Quiet | None = None,
     n_jobs: int = 1,
+    study: Study = PAPER,
 ) -> list[Failure]:
-    plan = make_plan(names, SCALES["smoke"], recipes, n_seeds, folder)
+    """Run a study at its smallest scale, which is its first."""
+    plan = make_plan(study, study.scales[0], folder, names, recipes, n_seeds)
     return run_plan(plan, Quiet() if reporter is None else reporter, n_jobs)
+
+
+def changed(name: str, **changes: Any) -> Study:
+    """Return the paper's study with one experiment changed."""
+    experiments = tuple(
+        replace(experiment, **changes) if experiment.name == name else experiment
+        for experiment in PAPER.experiments
+    )
+    return replace(PAPER, experiments=experiments)
 
 
 def invented(
@@ -66,7 +82,7 @@ def invented(
         recipe=recipe,
         seed=seed,
         point=point,
-        config={"scale": SCALES["smoke"].config},
+        config={"scale": scale_config(SMOKE)},
         config_hash="",
         scores=scores,
         pictures={},
@@ -74,3 +90,27 @@ def invented(
         counts={},
         provenance={},
     )
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+def run(*args):
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+def succeed(*args):
+    result = run(*args)
+    assert result.exit_code == 0, result.output or repr(result.exception)
+    return result
+
+
+def fail(*args):
+    """Run a command that must end with exit code 1 and one line; return that line."""
+    result = run(*args)
+    assert isinstance(result.exception, SystemExit), repr(result.exception)
+    assert result.exit_code == 1
+    line = result.stderr.removesuffix("\n")
+    assert line.startswith("Error: ")
+    assert "\n" not in line
+    return line

@@ -9,13 +9,13 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from dkae_study.allocation import give_back_freed_memory, keep_freed_memory
+from dkae_study.engine.allocation import give_back_freed_memory, keep_freed_memory
 
 # A thread takes, touches and frees an array of the size of the paper's largest weight.
 SCRIPT = """
 import resource, sys, threading
 import numpy as np
-from dkae_study.allocation import keep_freed_memory
+from dkae_study.engine.allocation import keep_freed_memory
 
 if sys.argv[1] == "keep":
     assert keep_freed_memory()

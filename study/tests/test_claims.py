@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from dkae_study.scales import ALIGNMENT_WEIGHTS, SCALES
-from dkae_study.study import STUDY
+from dkae_study.experiments.alignment_weight import ALIGNMENT_WEIGHTS
 
-from study.tests.helpers import invented
+from study.tests.helpers import EXPERIMENTS, SMOKE, invented
 
 
 def judge(name, runs, i=0):
-    return STUDY[name].claims[i].judge(runs)
+    return EXPERIMENTS[name].claims[i].judge(runs)
 
 
 def curve(name, losses):
@@ -70,8 +69,8 @@ def test_flat_middle():
 
 
 def test_code_size():
-    falling = {n: (1 / n, 2 / n) for n in SCALES["smoke"].code_sizes}
-    rising = {n: (1 / n, n) for n in SCALES["smoke"].code_sizes}
+    falling = {n: (1 / n, 2 / n) for n in SMOKE.settings["code_sizes"]}
+    rising = {n: (1 / n, n) for n in SMOKE.settings["code_sizes"]}
     assert judge("code-size", curve("code-size", falling)).verdict == "reproduced"
     assert judge("code-size", curve("code-size", rising)).verdict == "not reproduced"
     assert judge("code-size", curve("code-size", falling)[:2]) is None

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import subprocess
+import sys
 
+import dkae_study.demo.page
+import dkae_study.demo.training
 import pytest
-from dkae_study import commands as cli_study
-from dkae_study import study
+from dkae_study import commands
 from dkae_study.declaration import Outcome
-from dkae_study.report.style import RECIPES as PAGE_RECIPES
+from dkae_study.paper import PAPER
 from dkae_study.results import read_runs
-from dkae_study.scales import SCALES
-from dkae_study.study import STUDY
 
-from dkae.recipes import RECIPES
-from tests.cli.helpers import fail, run, succeed
+from study.tests.helpers import changed, fail, run, succeed
 
 SMALL = ("reproduce", "tradeoff", "--scale", "smoke", "--recipe", "default", "--out")
 
@@ -29,8 +28,8 @@ def folder(tmp_path_factory):
 
 def test_list_names_every_experiment_with_its_place_in_the_paper():
     lines = succeed("reproduce", "--list").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == list(STUDY)
-    for line, experiment in zip(lines, STUDY.values(), strict=True):
+    assert [line.split()[0] for line in lines] == list(PAPER.experiment_names)
+    for line, experiment in zip(lines, PAPER.experiments, strict=True):
         assert experiment.reference in line
 
 
@@ -49,14 +48,14 @@ def test_dry_run_shows_the_plan_and_writes_nothing(tmp_path):
 
 def test_freed_memory_is_kept_before_the_estimate_is_timed(tmp_path, kept, monkeypatch):
     n_before = []
-    monkeypatch.setattr(cli_study, "_show", lambda *_: n_before.append(len(kept)))
+    monkeypatch.setattr(commands, "_show", lambda *_: n_before.append(len(kept)))
     kept.clear()
     succeed(*SMALL, tmp_path, "--dry-run")
     assert n_before == [1]
 
 
 def test_dry_run_at_every_scale(tmp_path):
-    for scale in SCALES:
+    for scale in (scale.name for scale in PAPER.scales):
         printed = succeed("reproduce", "--scale", scale, "--dry-run", "--out", tmp_path).stdout
         assert f"Scale {scale}" in printed
 
@@ -85,7 +84,7 @@ def test_a_failed_run_is_told_at_the_end(tmp_path, monkeypatch):
     def broken(workshop, job, models):
         raise ValueError("no luck")
 
-    monkeypatch.setitem(study.STUDY, "tradeoff", replace(STUDY["tradeoff"], measure=broken))
+    monkeypatch.setattr("dkae_study.paper.PAPER", changed("tradeoff", measure=broken))
     result = run(*SMALL, tmp_path)
     assert result.exit_code == 1
     assert "tradeoff-default-seed0 failed" in result.stderr
@@ -97,15 +96,12 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
     def interrupted(workshop, job, models):
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(study.STUDY, "tradeoff", replace(STUDY["tradeoff"], measure=interrupted))
+    monkeypatch.setattr("dkae_study.paper.PAPER", changed("tradeoff", measure=interrupted))
     result = run(*SMALL, tmp_path)
     assert result.exit_code == 130
     assert "the same command goes on from here" in result.stderr
-    monkeypatch.setitem(
-        study.STUDY,
-        "tradeoff",
-        replace(STUDY["tradeoff"], measure=lambda *_: Outcome({"x": 1.0})),
-    )
+    mended = changed("tradeoff", measure=lambda *_: Outcome({"x": 1.0}))
+    monkeypatch.setattr("dkae_study.paper.PAPER", mended)
     assert "1 run with 0 networks" in succeed(*SMALL, tmp_path).stdout
 
 
@@ -143,11 +139,60 @@ def test_report_into_a_folder_that_is_not_there(folder, tmp_path):
     assert "does not exist" in result.stderr
 
 
-def test_names_of_scales_and_recipes():
-    assert set(cli_study.SCALES) == set(SCALES)
-    assert set(cli_study.RECIPES) == set(RECIPES) == set(PAGE_RECIPES)
+def test_help_names_scales_and_recipes():
+    printed = succeed("reproduce", "--help").stdout
+    assert "[smoke|demo|laptop|paper]" in printed
+    assert "[paper|default]" in printed
+    assert "'huge' is not one of 'smoke', 'demo'" in run("reproduce", "--scale", "huge").stderr
+
+
+def test_commands_are_listed_without_torch():
+    code = "import sys; from dkae_study import commands; print('torch' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
 
 
 @pytest.mark.parametrize("name", ["nowhere", ""], ids=["missing", "empty"])
 def test_report_without_results_says_what_to_do(tmp_path, name):
     assert "dkae reproduce" in fail("report", tmp_path / name)
+
+
+# --- the demo ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def demo_calls(monkeypatch):
+    """Replace the demo's training and page by functions that note how they were called."""
+    calls = []
+
+    def run_demo(out, **kwargs):
+        calls.append((out, kwargs))
+        return {"scores": {"test alignment": 0.123456}}
+
+    monkeypatch.setattr(dkae_study.demo.training, "run_demo", run_demo)
+    monkeypatch.setattr(dkae_study.demo.page, "write_demo_page", lambda out: out / "index.html")
+    return calls
+
+
+def test_demo_passes_its_options_on(demo_calls, tmp_path):
+    succeed("demo", "-o", tmp_path, "--steps", 40, "--seed", 3, "--quiet")
+    assert demo_calls == [(tmp_path, {"n_steps": 40, "seed": 3, "verbose": False})]
+
+
+def test_demo_prints_scores_and_page(demo_calls, tmp_path):
+    printed = succeed("demo", "-o", tmp_path).stdout
+    assert "test alignment  0.1235\n" in printed
+    assert str(tmp_path / "index.html") in printed
+
+
+@pytest.mark.parametrize("option", [("--steps", 19), ("-o", __file__)], ids=str)
+def test_demo_refuses_wrong_options(option, demo_calls):
+    assert run("demo", *option).exit_code == 2
+    assert demo_calls == []
+
+
+def test_demo_without_its_dependencies_says_what_to_install(demo_calls, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    for module in ("demo.page", "report.pages"):
+        monkeypatch.delitem(sys.modules, f"dkae_study.{module}", raising=False)
+    assert "pip install 'dkae[plot]' dkae-study" in fail("demo", "-o", tmp_path)
+    assert demo_calls == []

@@ -6,11 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from dkae_study.engine.plan import make_plan
+from dkae_study.paper import LAPTOP, PAPER
 from dkae_study.results import Run, read_run, read_runs, select
-from dkae_study.runner import make_plan
-from dkae_study.scales import SCALES
-from dkae_study.study import STUDY
-from dkae_study.workshop import Workshop, digest
 
 FOLDER = Path(__file__).parents[1] / "results" / "laptop"
 FILES = sorted(FOLDER.glob("*.json"))
@@ -52,11 +50,15 @@ def test_the_file_has_the_name_of_its_job(path, run):
     assert path.stem == run.job.name
 
 
-def test_they_are_results_of_the_present_configuration():
+@pytest.fixture(scope="module")
+def plan():
+    return make_plan(PAPER, LAPTOP, FOLDER)
+
+
+def test_they_are_results_of_the_present_configuration(plan):
     # The plan refuses a result of another one.
-    plan = make_plan(list(STUDY), SCALES["laptop"], ("paper", "default"), None, FOLDER)
     assert plan.todo == ()
-    assert {job.name for job in plan.done} == {path.stem for path in FILES}
+    assert {assignment.job.name for assignment in plan.done} == {path.stem for path in FILES}
 
 
 @pytest.mark.parametrize("recipe", ["paper", "default"])
@@ -69,10 +71,9 @@ def test_a_recipe_is_of_one_commit_and_was_never_interrupted(recipe):
     assert not any(model["resumed"] for model in models)
 
 
-def test_networks_are_those_of_the_configuration(run, tmp_path):
-    workshop = Workshop(SCALES["laptop"], tmp_path)
-    networks = STUDY[run.experiment].networks(workshop.scale, run.job)
-    hashes = {name: digest(workshop.config(network)) for name, network in networks.items()}
+def test_networks_are_those_of_the_configuration(run, plan):
+    (found,) = [assignment for assignment in plan.done if assignment.job == run.job]
+    hashes = {name: training.hash for name, training in found.trainings.items()}
     assert {name: model["hash"] for name, model in run.models.items()} == hashes
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from dkae_study.cost import layer_sizes
-from dkae_study.declaration import Job
-from dkae_study.scales import ALIGNMENT_WEIGHTS, SCALES
-from dkae_study.study import STUDY
+from dkae_study.declaration import Study
+from dkae_study.engine.cost import layer_sizes, steps_per_epoch
+from dkae_study.experiments.alignment_weight import ALIGNMENT_WEIGHTS
+from dkae_study.paper import LAPTOP, PAPER
+from dkae_study.results import Job
 
 from dkae.recipes import RECIPES
 from dkae.training.batches import batches_per_epoch
+from study.tests.helpers import EXPERIMENTS
 
-PAPER = SCALES["paper"]
+D = PAPER.data.n_features
 
 
 def test_the_study_has_every_table_and_figure_in_the_order_of_the_paper():
-    assert list(STUDY) == [
+    assert list(PAPER.experiment_names) == [
         "lambda",
         "code-size",
         "tradeoff",
@@ -28,9 +32,11 @@ def test_the_study_has_every_table_and_figure_in_the_order_of_the_paper():
 
 @pytest.mark.parametrize("scale", ["laptop", "paper"])
 def test_data_kernel_and_network_are_those_of_the_paper(scale):
-    scale = SCALES[scale]
+    scale = PAPER.scale(scale)
     assert (scale.n_train, scale.n_held_out) == (14_000, 3_000)
-    assert layer_sizes(scale, scale.n_components) == [784, 500, 500, 2000, 2000]
+    for recipe in PAPER.recipe_names:
+        estimator = PAPER.estimator(scale, recipe)
+        assert layer_sizes(estimator, D) == [784, 500, 500, 2000, 2000]
     assert scale.batch_size == 200
     q, g = scale.kernel["n_initializations"], scale.kernel["max_components"]
     assert (q, g, scale.kernel["max_fit_samples"]) == (30, 30, 200)
@@ -39,42 +45,42 @@ def test_data_kernel_and_network_are_those_of_the_paper(scale):
 
 
 def test_the_paper_scale_is_the_schedule_of_the_paper():
-    estimator = PAPER.estimator("paper")
-    n_batches = batches_per_epoch(PAPER.n_train, PAPER.batch_size, estimator.epoch)
+    scale = PAPER.scale("paper")
+    estimator = PAPER.estimator(scale, "paper")
+    n_batches = batches_per_epoch(scale.n_train, scale.batch_size, steps_per_epoch(estimator))
     assert n_batches == 4_900
     assert (estimator.pretrain_max_iter, estimator.max_iter) == (30, 100)
-    n_layers = len(layer_sizes(PAPER, 2000)) - 1
+    n_layers = len(layer_sizes(estimator, D)) - 1
     assert n_batches * (n_layers * 30 + 100) == 1_078_000
 
 
 def test_a_laptop_takes_two_thousand_steps_of_fine_tuning():
-    for recipe in RECIPES:
-        estimator = SCALES["laptop"].estimator(recipe)
-        assert estimator.max_iter * estimator.epoch == 2_000
+    for recipe in PAPER.recipe_names:
+        estimator = PAPER.estimator(LAPTOP, recipe)
+        assert estimator.max_iter * steps_per_epoch(estimator) == 2_000
 
 
 def test_sweeps_have_the_values_of_the_issue():
-    laptop = SCALES["laptop"]
-    assert tuple(STUDY["lambda"].sweep.values(laptop)) == ALIGNMENT_WEIGHTS
+    assert tuple(EXPERIMENTS["lambda"].sweep.values(LAPTOP)) == ALIGNMENT_WEIGHTS
     assert ALIGNMENT_WEIGHTS == (0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1)
-    assert {10, 50, 100, 500, 1000, 2000} <= set(STUDY["code-size"].sweep.values(laptop))
-    assert STUDY["ideal-kernel"].n_seeds >= 5
+    assert {10, 50, 100, 500, 1000, 2000} <= set(EXPERIMENTS["code-size"].sweep.values(LAPTOP))
+    assert EXPERIMENTS["ideal-kernel"].n_seeds >= 5
 
 
 def test_values_of_the_paper():
-    table = STUDY["ideal-kernel"].paper_values
+    table = EXPERIMENTS["ideal-kernel"].paper_values
     assert (table["P"], table["K_AE"], table["C"]) == (1.0132, 1.1417, 1.0115)
     for row in ("P", "K_AE", "C"):
         for column in {"P", "K_AE", "C"} - {row}:
             percent = 100 * (table[column] - table[row]) / table[row]
             assert table[f"{row} vs {column}, %"] == pytest.approx(percent, abs=0.06)
-    denoising = STUDY["denoising"].paper_values
+    denoising = EXPERIMENTS["denoising"].paper_values
     assert denoising == {"kernel PCA, PCK": 0.0427, "dkAE + PCA": 0.0358}
-    assert STUDY["kernel-pca"].paper_values == {"crossing": 16}
+    assert EXPERIMENTS["kernel-pca"].paper_values == {"crossing": 16}
 
 
-@pytest.mark.parametrize("experiment", STUDY.values(), ids=lambda e: e.name)
-@pytest.mark.parametrize("scale", SCALES.values(), ids=lambda s: s.name)
+@pytest.mark.parametrize("experiment", PAPER.experiments, ids=lambda e: e.name)
+@pytest.mark.parametrize("scale", PAPER.scales, ids=lambda s: s.name)
 def test_jobs_have_names_of_their_own_and_the_first_seed_first(experiment, scale):
     jobs = experiment.jobs(scale, tuple(RECIPES))
     assert len({job.name for job in jobs}) == len(jobs) > 0
@@ -87,7 +93,7 @@ def test_jobs_have_names_of_their_own_and_the_first_seed_first(experiment, scale
         assert all(n.recipe == job.recipe and n.seed == job.seed for n in networks.values())
 
 
-@pytest.mark.parametrize("experiment", STUDY.values(), ids=lambda e: e.name)
+@pytest.mark.parametrize("experiment", PAPER.experiments, ids=lambda e: e.name)
 def test_a_declaration_says_all_that_a_reader_needs(experiment):
     texts = (experiment.title, experiment.reference, experiment.summary, experiment.data)
     assert all(texts)
@@ -99,7 +105,7 @@ def test_a_declaration_says_all_that_a_reader_needs(experiment):
 
 
 def test_values_that_need_networks_of_their_own_are_run_once():
-    jobs = STUDY["denoising"].jobs(SCALES["laptop"], ("paper",))
+    jobs = EXPERIMENTS["denoising"].jobs(LAPTOP, ("paper",))
     assert [j.seed for j in jobs if j.point == "noisy"] == [0]
     assert [j.seed for j in jobs if j.point == "clean"] == [0, 1, 2, 3, 4]
 
@@ -109,8 +115,38 @@ def test_the_name_of_a_job():
     assert Job("tradeoff", "default", 0).name == "tradeoff-default-seed0"
 
 
-@pytest.mark.parametrize("scale", SCALES.values(), ids=lambda s: s.name)
+def test_recipes_are_those_of_the_library():
+    assert {recipe.name: recipe.make for recipe in PAPER.recipes} == RECIPES
+
+
+@pytest.mark.parametrize("scale", PAPER.scales, ids=lambda s: s.name)
 def test_experiments_share_their_networks(scale):
-    jobs = [job for e in STUDY.values() for job in e.jobs(scale, tuple(RECIPES))]
-    needed = [n for job in jobs for n in STUDY[job.experiment].networks(scale, job).values()]
+    jobs = [job for e in PAPER.experiments for job in e.jobs(scale, tuple(RECIPES))]
+    needed = [n for job in jobs for n in EXPERIMENTS[job.experiment].networks(scale, job).values()]
     assert len(set(needed)) < 0.6 * len(needed)
+
+
+@pytest.mark.parametrize("what", ["scales", "recipes", "experiments"])
+def test_names_are_unique(what):
+    things = getattr(PAPER, what)
+    for wrong in ((), (*things, things[0])):
+        with pytest.raises(ValueError, match=f"{what}=.* each with its own name"):
+            replace(PAPER, **{what: wrong})
+
+
+def test_every_scale_has_a_schedule_for_each_recipe():
+    scale = replace(LAPTOP, schedules={"paper": {}})
+    with pytest.raises(ValueError, match=r"schedules of the scale 'laptop' lack \['default'\]"):
+        replace(PAPER, scales=(scale,))
+
+
+@pytest.mark.parametrize(
+    ("find", "name", "message"),
+    [
+        (Study.experiment, "lamda", "experiment='lamda' is not known.*did you mean 'lambda'"),
+        (Study.scale, "huge", "scale='huge' is not known: expected one of 'smoke', 'demo'"),
+    ],
+)
+def test_what_is_not_known_is_named(find, name, message):
+    with pytest.raises(ValueError, match=message):
+        find(PAPER, name)

@@ -6,20 +6,16 @@ from dataclasses import replace
 
 import pytest
 import torch
-from dkae_study import cost, estimate
-from dkae_study.cost import (
-    decoder_step_operations,
-    operations_of,
-    step_operations,
-    training_phases,
-)
-from dkae_study.runner import make_plan
-from dkae_study.scales import SCALES
+from dkae_study.declaration import NetworkSpec
+from dkae_study.engine import cost, estimate
+from dkae_study.engine.cost import decoder_step_operations, step_operations
+from dkae_study.engine.plan import make_plan
+from dkae_study.engine.trainings import Trainings
+from dkae_study.paper import LAPTOP, PAPER
 from torch.utils.flop_counter import FlopCounterMode
 
 from dkae.networks.stacked import build_autoencoder
-
-SMOKE = SCALES["smoke"]
+from study.tests.helpers import EXPERIMENTS, SMOKE
 
 
 def test_operations_of_a_step_by_hand():
@@ -42,29 +38,30 @@ def test_operations_of_a_step_are_those_that_torch_counts():
         assert counter.get_total_flops() == operations(sizes, k) - spare
 
 
-def test_operations_of_a_network_by_hand():
+def test_operations_of_a_network_by_hand(tmp_path):
     k = 200
     layers = [784 * 500, 500 * 500, 500 * 2000, 2000 * 2000]
-    lower, rest = training_phases(SCALES["laptop"], "paper", 2000)
-    assert operations_of(rest) == 12 * k * (600 * layers[3] + 2000 * sum(layers))
-    assert operations_of(lower) == 12 * k * 600 * sum(layers[:3])
-    lower, rest = training_phases(SCALES["laptop"], "default", 2000)
-    assert operations_of(lower) == 0
+    trainings = Trainings(PAPER, LAPTOP, tmp_path)
+    paper = trainings.of(NetworkSpec("paper", 0, 0.1, 2000))
+    assert paper.operations == 12 * k * (600 * layers[3] + 2000 * sum(layers))
+    assert paper.below.operations == 12 * k * 600 * sum(layers[:3])
+    default = trainings.of(NetworkSpec("default", 0, 0.1, 2000))
+    assert default.below is None
     alone = 8 * k * sum(layers) - 2 * k * layers[3]
-    assert operations_of(rest) == pytest.approx(12 * k * 2000 * sum(layers) + 500 * alone)
+    assert default.operations == pytest.approx(12 * k * 2000 * sum(layers) + 500 * alone)
 
 
 def test_a_plan_costs_its_networks_and_its_measurements(tmp_path, monkeypatch):
     monkeypatch.setattr("torch.get_num_threads", lambda: 2)
-    monkeypatch.setattr(estimate, "seconds_per_operation", lambda scale, n_jobs: 1e-6)
-    plan = make_plan(["lambda"], SMOKE, ["default"], None, tmp_path)
-    training = sum(plan.operations(network) for network in plan.networks) * 1e-6
-    measuring = 9 * estimate.MEASURING_SECONDS["lambda"] * 600 / 14_000
+    monkeypatch.setattr(estimate, "seconds_per_operation", lambda *_: 1e-6)
+    plan = make_plan(PAPER, SMOKE, tmp_path, ["lambda"], ["default"])
+    training = plan.operations * 1e-6
+    measuring = 9 * EXPERIMENTS["lambda"].seconds * 600 / 14_000
     assert estimate.estimate_seconds(plan) == pytest.approx(training + measuring)
     for n_jobs in (2, 8):  # more than two cores can
         assert estimate.estimate_seconds(plan, n_jobs) == pytest.approx(training / 2 + measuring)
     one = replace(plan, networks=plan.networks[:1])  # one is left, and the other core idle
-    alone = plan.operations(plan.networks[0]) * 1e-6
+    alone = one.operations * 1e-6
     assert estimate.estimate_seconds(one, 2) == pytest.approx(alone + measuring)
 
 
@@ -74,14 +71,14 @@ def test_a_plan_costs_its_networks_and_its_measurements(tmp_path, monkeypatch):
 )
 def test_durations(tmp_path, monkeypatch, seconds, text):
     monkeypatch.setattr(estimate, "estimate_seconds", lambda plan, n_jobs: seconds)
-    plan = make_plan(["code-size"], SMOKE, ["default"], None, tmp_path)
+    plan = make_plan(PAPER, SMOKE, tmp_path, ["code-size"], ["default"])
     described = estimate.describe(plan)
     assert f"3 runs with 3 networks to train, about {text} on this machine" in described
     assert str(tmp_path) in described
 
 
 def test_networks_at_once_are_part_of_the_plan(tmp_path):
-    plan = make_plan(["code-size"], SMOKE, ["default"], None, tmp_path)
+    plan = make_plan(PAPER, SMOKE, tmp_path, ["code-size"], ["default"])
     assert estimate.describe(plan, 2).count("2 networks at once") == 1
     assert "at once" not in estimate.describe(plan)
     assert "--jobs" not in estimate.describe(plan, 2)
@@ -92,16 +89,13 @@ def test_networks_at_once_are_part_of_the_plan(tmp_path):
 
 
 def test_time_of_several_networks_at_once(monkeypatch):
-    monkeypatch.setattr(cost, "_seconds_of_one", lambda scale: 2e-9)
-    monkeypatch.setattr(cost, "in_threads", lambda work, pieces, device: map(work, pieces))
+    monkeypatch.setattr(cost, "_seconds_of_one", lambda estimator, n_features: 2e-9)
     monkeypatch.setattr("torch.get_num_threads", lambda: 2)
-    assert cost.seconds_per_operation(SMOKE, 1) == pytest.approx(2e-9)
+    monkeypatch.setattr("torch.set_num_threads", lambda n: None)
+    network = PAPER.estimator(SMOKE, "default")
+    assert cost.seconds_per_operation(network, 784, 1) == pytest.approx(2e-9)
     # Two networks at once, each as fast as that one.
-    assert cost.seconds_per_operation(SMOKE, 2) == pytest.approx(2e-9)
-    assert cost.seconds_per_operation(SMOKE, 8) == pytest.approx(2e-9)  # no more on two cores
-
-
-def test_there_is_a_time_for_every_experiment():
-    from dkae_study.study import STUDY
-
-    assert set(estimate.MEASURING_SECONDS) == set(STUDY)
+    assert cost.seconds_per_operation(network, 784, 2) == pytest.approx(2e-9)
+    assert cost.seconds_per_operation(network, 784, 8) == pytest.approx(
+        2e-9
+    )  # no more on two cores

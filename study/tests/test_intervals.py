@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dkae_study.intervals import estimate
+from dkae_study.results import estimate
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dkae_study.approximation import crossing
-from dkae_study.pictures import unpack
+from dkae_study.engine.workshop import Workshop
+from dkae_study.experiments.kernel_pca import crossing
+from dkae_study.experiments.tradeoff import rows_by_class
+from dkae_study.paper import PAPER
 from dkae_study.results import Run
-from dkae_study.scales import SCALES
-from dkae_study.study import STUDY
-from dkae_study.tradeoff import rows_by_class
-from dkae_study.workshop import Workshop
+from dkae_study.results.pictures import unpack
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.preprocessing import StandardScaler
+
+from study.tests.helpers import EXPERIMENTS, SMOKE
 
 
 def find(runs: list[Run], experiment: str, recipe: str, seed: int = 0, point: object = None) -> Run:
@@ -33,7 +34,7 @@ def distance(a, b):
 
 @pytest.fixture(scope="module")
 def workshop(smoke) -> Workshop:
-    return Workshop(SCALES["smoke"], smoke / "cache")
+    return Workshop(PAPER, SMOKE, smoke / "cache")
 
 
 @pytest.fixture(scope="module", params=["paper", "default"])
@@ -42,12 +43,7 @@ def recipe(request) -> str:
 
 
 def models_of(workshop, run):
-    experiment = STUDY[run.experiment]
-    networks = next(
-        experiment.networks(workshop.scale, job)
-        for job in experiment.jobs(workshop.scale, [run.recipe])
-        if (job.seed, job.point) == (run.seed, run.point)
-    )
+    networks = EXPERIMENTS[run.experiment].networks(workshop.scale, run.job)
     return {name: workshop.train(network) for name, network in networks.items()}
 
 

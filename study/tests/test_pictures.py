@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
-from dkae_study.pictures import pack, unpack
+from dkae_study.results.pictures import pack, unpack
 from hypothesis import given
 from hypothesis.extra.numpy import array_shapes, arrays
 from hypothesis.strategies import floats

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 
 import pytest
-from dkae_study.progress import StudyProgress
-from dkae_study.runner import make_plan, run_plan
-from dkae_study.scales import SCALES
+from dkae_study.engine.plan import make_plan
+from dkae_study.engine.progress import StudyProgress
+from dkae_study.engine.run import run_plan
+from dkae_study.paper import PAPER
 from rich.console import Console
 
-SMOKE = SCALES["smoke"]
+from study.tests.helpers import SMOKE
+
 LOSSES = {"reconstruction_loss": 0.25, "alignment_loss": 0.5}
 
 
@@ -19,7 +21,7 @@ def make(tmp_path):
     """Return a function that gives a plan, its progress, and what it prints."""
 
     def make(names=("tradeoff",), recipes=("paper",)):
-        plan = make_plan(names, SMOKE, recipes, None, tmp_path)
+        plan = make_plan(PAPER, SMOKE, tmp_path, names, recipes)
         console = Console(file=io.StringIO(), width=200)
         return plan, StudyProgress(plan, console), console.file
 
@@ -35,7 +37,7 @@ def test_the_bar_is_full_at_the_end(make, n_jobs):
     plan, progress, printed = make(recipes=("paper", "default"))
     assert run_plan(plan, progress, n_jobs) == []
     bar = everything(progress)
-    assert bar.total == sum(plan.operations(what) for what in plan.trainings)
+    assert bar.total == plan.operations
     assert bar.completed == pytest.approx(bar.total)
     assert len(progress._bars.tasks) == 1  # those of the networks are gone
     lines = printed.getvalue().splitlines()
@@ -91,11 +93,11 @@ def test_what_a_failed_network_leaves_undone_is_no_longer_waited_for(make, error
 
     with pytest.raises(error):
         train()
-    done = plan.operations(plan.networks[0]) if counts else 12 * 50 * 64 * 48
+    done = plan.networks[0].operations if counts else 12 * 50 * 64 * 48
     assert everything(progress).completed == pytest.approx(done)
 
 
 def test_a_failure_is_printed(make):
     plan, progress, printed = make()
-    progress.finished(plan.todo[0], 3.2, "ValueError: [no] luck")
+    progress.finished(plan.todo[0].job, 3.2, "ValueError: [no] luck")
     assert printed.getvalue() == "[1/1] tradeoff-paper-seed0  3 s  FAILED: ValueError: [no] luck\n"

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from dkae_study import provenance
+from dkae_study.engine import provenance
 
 import dkae
 
@@ -34,8 +34,8 @@ def test_the_machine_has_no_name():
 PEAKS = """
 import sys
 import numpy as np
-from dkae_study.allocation import keep_freed_memory
-from dkae_study import provenance
+from dkae_study.engine.allocation import keep_freed_memory
+from dkae_study.engine import provenance
 
 if sys.argv[1] == "keep":
     keep_freed_memory()

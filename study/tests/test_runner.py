@@ -8,25 +8,27 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
-from dkae_study import study
 from dkae_study.declaration import Outcome
+from dkae_study.engine import trainers
+from dkae_study.engine.estimate import describe
+from dkae_study.engine.plan import make_plan
+from dkae_study.engine.progress import StudyProgress
+from dkae_study.engine.trainers import choose_jobs
+from dkae_study.engine.workshop import Workshop
+from dkae_study.paper import PAPER
 from dkae_study.results import read_run, read_runs, write_run
-from dkae_study.runner import make_plan
-from dkae_study.scales import SCALES
-from dkae_study.trainers import choose_jobs
-from dkae_study.workshop import Workshop
 
 from dkae.kernels import ProbabilisticClusterKernel
 from dkae.spectral import KernelPCA
-from study.tests.helpers import BOTH, Quiet, run_study
+from study.tests.helpers import SMOKE, Quiet, changed, run_study
 
-SMOKE = SCALES["smoke"]
+BOTH = PAPER.recipe_names
 ONE = {"names": ["tradeoff"], "recipes": ["default"]}
 
 # Patches the checkpoint to be written after each epoch, and kills itself after some steps.
@@ -52,7 +54,7 @@ run_study(Path(sys.argv[1]), ["tradeoff"], [recipe], reporter=Killer(), n_jobs=n
 
 
 def test_all_jobs_leave_a_result(smoke, runs):
-    names = {job.name for e in study.STUDY.values() for job in e.jobs(SMOKE, BOTH)}
+    names = {job.name for e in PAPER.experiments for job in e.jobs(SMOKE, BOTH)}
     assert {path.stem for path in smoke.glob("*.json")} == names
     assert len(runs) == len(names)
 
@@ -87,7 +89,7 @@ def test_results_have_no_paths(smoke):
 
 
 def test_what_is_done_is_skipped(smoke):
-    plan = make_plan(list(study.STUDY), SMOKE, BOTH, None, smoke)
+    plan = make_plan(PAPER, SMOKE, smoke)
     assert plan.todo == ()
     assert plan.networks == ()
 
@@ -122,26 +124,52 @@ def test_what_no_network_changes_is_measured_once_for_all_recipes(smoke, tmp_pat
 
 
 def test_a_plan_writes_nothing(tmp_path):
-    plan = make_plan(["lambda"], SMOKE, BOTH, None, tmp_path / "out")
+    plan = make_plan(PAPER, SMOKE, tmp_path / "out", ["lambda"])
     assert len(plan.todo) == 18
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_experiment_that_is_named_twice_is_run_once(tmp_path):
-    plan = make_plan(["tradeoff", "tradeoff"], SMOKE, ["paper"], None, tmp_path)
+    plan = make_plan(PAPER, SMOKE, tmp_path, ["tradeoff", "tradeoff"], ["paper"])
     assert len(plan.todo) == 1
 
 
 def test_layers_below_the_code_are_part_of_the_plan(tmp_path):
-    plan = make_plan(["ideal-kernel"], SMOKE, BOTH, None, tmp_path)
-    assert [(below.recipe, below.seed) for below in plan.layers] == [("paper", 0), ("paper", 1)]
+    plan = make_plan(PAPER, SMOKE, tmp_path, ["ideal-kernel"])
+    assert [below.config["seed"] for below in plan.layers] == [0, 1]
+    assert {network.below for network in plan.networks} == {*plan.layers, None}
     by_hand = 12 * 50 * 10 * (784 * 32 + 32 * 32 + 32 * 64)
-    assert plan.operations(plan.layers[0]) == by_hand
+    assert plan.layers[0].operations == by_hand
+
+
+def test_a_plan_builds_each_estimator_once(tmp_path):
+    built = Counter()
+
+    def counted(recipe):
+        def make(**params):
+            built[recipe.name] += 1
+            return recipe.make(**params)
+
+        return replace(recipe, make=make)
+
+    study = replace(PAPER, recipes=tuple(map(counted, PAPER.recipes)))
+    plan = make_plan(study, SMOKE, tmp_path)
+    networks = Counter(network.spec.recipe for network in plan.networks)
+    networks["paper"] += len(plan.layers)
+    assert built == networks
+    describe(plan)
+    StudyProgress(plan)
+    assert built == networks  # neither the estimate nor the bars build another one
+
+
+def test_a_seed_of_all_experiments_comes_before_the_next(tmp_path):
+    seeds = [assignment.job.seed for assignment in make_plan(PAPER, SMOKE, tmp_path).todo]
+    assert seeds == sorted(seeds)
 
 
 def test_more_seeds_than_declared(tmp_path):
-    plan = make_plan(["lambda"], SMOKE, ["paper"], 3, tmp_path)
-    assert {job.seed for job in plan.todo} == {0, 1, 2}
+    plan = make_plan(PAPER, SMOKE, tmp_path, ["lambda"], ["paper"], 3)
+    assert {assignment.job.seed for assignment in plan.todo} == {0, 1, 2}
 
 
 def test_a_result_of_another_configuration_is_not_overwritten(smoke, tmp_path):
@@ -155,16 +183,14 @@ def test_a_result_of_another_configuration_is_not_overwritten(smoke, tmp_path):
     assert [(tmp_path / name).read_bytes() for name in names] == before
 
 
-def test_a_failure_is_reported_and_the_rest_goes_on(tmp_path, monkeypatch):
+def test_a_failure_is_reported_and_the_rest_goes_on(tmp_path):
     def fail(workshop, job, models):
         if job.recipe == "paper":
             raise RuntimeError("no luck")
         return Outcome({"x": 1.0})
 
-    broken = replace(study.STUDY["tradeoff"], measure=fail)
-    monkeypatch.setitem(study.STUDY, "tradeoff", broken)
-    reporter = Quiet()
-    (failure,) = run_study(tmp_path, ["tradeoff"], reporter=reporter)
+    reporter, broken = Quiet(), changed("tradeoff", measure=fail)
+    (failure,) = run_study(tmp_path, ["tradeoff"], reporter=reporter, study=broken)
     assert (failure.job.recipe, failure.error) == ("paper", "RuntimeError: no luck")
     assert 'raise RuntimeError("no luck")' in failure.trace
     assert [run.recipe for run in read_runs(tmp_path)] == ["default"]
@@ -230,14 +256,14 @@ class TestSeveralNetworksAtOnce:
         for name in names:
             assert_same(tmp_path, smoke, name)
         # Each network once, the layers below the codes of the recipe paper once.
-        assert len(set(reporter.networks)) == len(reporter.networks) == 2 * 9
+        assert len(set(reporter.trainings)) == len(reporter.trainings) == 2 * 9
         assert not list((tmp_path / "cache").glob("*.checkpoint"))
 
     def test_a_network_that_fails_does_not_stop_the_others(self, tmp_path, monkeypatch):
-        def fail(self, network, progress=None, train=Workshop.train):
-            if network.alignment_weight == 0.75:
+        def fail(self, training, progress=None, train=Workshop.train):
+            if training.spec.alignment_weight == 0.75:
                 raise RuntimeError("no luck")
-            return train(self, network, progress)
+            return train(self, training, progress)
 
         monkeypatch.setattr(Workshop, "train", fail)
         (failure,) = run_study(tmp_path, ["lambda"], ["default"], n_jobs=2)
@@ -247,10 +273,9 @@ class TestSeveralNetworksAtOnce:
     def test_ctrl_c_ends_all_of_them_and_the_next_call_goes_on(self, tmp_path, smoke, monkeypatch):
         monkeypatch.setattr("dkae.training.checkpoint.EVERY_SECONDS", 0)
         before, reporter = set(threading.enumerate()), Quiet()
-        with monkeypatch.context() as patch:
-            patch.setitem(study.STUDY, "lambda", replace(study.STUDY["lambda"], measure=_ctrl_c))
-            with pytest.raises(KeyboardInterrupt):
-                run_study(tmp_path, ["lambda"], ["default"], reporter=reporter, n_jobs=2)
+        interrupted = {"study": changed("lambda", measure=_ctrl_c), "reporter": reporter}
+        with pytest.raises(KeyboardInterrupt):
+            run_study(tmp_path, ["lambda"], ["default"], n_jobs=2, **interrupted)
         assert set(threading.enumerate()) == before
         assert 50 <= reporter.n_steps < 9 * 50
         assert run_study(tmp_path, ["lambda"], ["default"], reporter=reporter, n_jobs=2) == []
@@ -282,13 +307,11 @@ class TestSeveralNetworksAtOnce:
     @pytest.mark.parametrize(("wanted", "n_jobs"), [(None, 4), (2, 2)])
     def test_how_many(self, monkeypatch, wanted, n_jobs):
         monkeypatch.setattr("torch.get_num_threads", lambda: 4)
-        cpu = torch.device("cpu")
-        monkeypatch.setattr("dkae_study.trainers.choose_device", lambda name: cpu)
+        monkeypatch.setattr(trainers, "_has_gpu", lambda: False)
         assert choose_jobs(wanted) == n_jobs
 
     def test_one_network_on_a_gpu(self, monkeypatch):
-        gpu = SimpleNamespace(type="cuda")
-        monkeypatch.setattr("dkae_study.trainers.choose_device", lambda name: gpu)
+        monkeypatch.setattr(trainers, "_has_gpu", lambda: True)
         assert choose_jobs(None) == 1
         assert choose_jobs(2) == 2
 
@@ -297,12 +320,10 @@ class TestSeveralNetworksAtOnce:
         monkeypatch.setattr(
             Workshop, "train", lambda *_: seen.append(torch.get_num_threads()) or None
         )
-        monkeypatch.setitem(
-            study.STUDY, "lambda", replace(study.STUDY["lambda"], measure=lambda *_: 1 / 0)
-        )
+        broken = changed("lambda", measure=lambda *_: 1 / 0)
         torch.set_num_threads(4)
         try:
-            run_study(tmp_path, ["lambda"], ["default"], n_jobs=2)
+            run_study(tmp_path, ["lambda"], ["default"], n_jobs=2, study=broken)
             assert set(seen) == {2}
             assert torch.get_num_threads() == 4
         finally:

@@ -8,22 +8,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dkae_study.scales import SCALES
-from dkae_study.workshop import REG_COVAR, Network, Workshop, digest
+from dkae_study.declaration import NetworkSpec
+from dkae_study.engine.trainings import Trainings
+from dkae_study.engine.workshop import Workshop
+from dkae_study.paper import PAPER, REG_COVAR
 
 from dkae import DeepKernelizedAutoencoder
 from dkae.kernels import ProbabilisticClusterKernel
 from dkae.persistence import load, save
 from dkae.spectral import KernelPCA
 from dkae.training.progress import Silence
+from study.tests.helpers import SMOKE
 
-SMOKE = SCALES["smoke"]
-NETWORK = Network("paper", 0, 0.1, 8)
+NETWORK = NetworkSpec("paper", 0, 0.1, 8)
 
 
 @pytest.fixture
 def workshop(tmp_path) -> Workshop:
-    return Workshop(SMOKE, tmp_path)
+    return Workshop(PAPER, SMOKE, tmp_path)
 
 
 def count_fits(monkeypatch) -> list[DeepKernelizedAutoencoder]:
@@ -53,11 +55,11 @@ def test_parts_are_disjoint_and_of_the_size_of_the_scale(workshop):
 def test_a_network_is_trained_once(workshop, monkeypatch):
     first = workshop.train(NETWORK)
     fits = count_fits(monkeypatch)
-    again = Workshop(SMOKE, workshop.cache).train(NETWORK)
+    again = Workshop(PAPER, SMOKE, workshop.cache).train(NETWORK)
     assert fits == []
     X = workshop.parts["test"].X
     assert np.array_equal(first.transform(X), again.transform(X))
-    assert workshop.is_trained(NETWORK)
+    assert workshop.trainings.of(NETWORK).is_done
 
 
 def test_layers_below_the_code_are_pretrained_once_for_a_seed(workshop, monkeypatch):
@@ -93,13 +95,13 @@ def test_the_network_starts_from_the_shared_layers(workshop, monkeypatch):
 def test_a_model_that_cannot_be_saved_is_not_lost(workshop, monkeypatch):
     monkeypatch.setattr("dkae.training.checkpoint.EVERY_SECONDS", 0)
     with monkeypatch.context() as patch:
-        patch.setattr("dkae_study.workshop.save", _no_space)
+        patch.setattr("dkae_study.engine.workshop.save", _no_space)
         with pytest.raises(OSError, match="No space left"):
-            workshop.train(Network("default", 0, 0.1, 8))
+            workshop.train(NetworkSpec("default", 0, 0.1, 8))
     assert len(list(workshop.cache.glob("network-*.checkpoint"))) == 1
     steps = []
     count = type("Count", (Silence,), {"step": lambda self: steps.append(1)})()
-    workshop.train(Network("default", 0, 0.1, 8), count)
+    workshop.train(NetworkSpec("default", 0, 0.1, 8), count)
     assert steps == []  # the last epoch was in the checkpoint
     assert list(workshop.cache.glob("*.checkpoint")) == []
 
@@ -109,7 +111,7 @@ def _no_space(model, path):
 
 
 def test_the_default_recipe_pretrains_nothing(workshop):
-    model = workshop.train(Network("default", 0, 0.1, 8))
+    model = workshop.train(NetworkSpec("default", 0, 0.1, 8))
     assert {record["phase"] for record in model.history_} == {"fine-tuning", "decoder"}
     assert list(workshop.cache.glob("layers-*")) == []
 
@@ -126,8 +128,8 @@ def test_the_default_recipe_pretrains_nothing(workshop):
     ids=lambda change: next(iter(change)),
 )
 def test_whatever_differs_has_another_hash(workshop, change):
-    configs = [workshop.config(n) for n in (NETWORK, replace(NETWORK, **change))]
-    assert digest(configs[0]) != digest(configs[1])
+    a, b = (workshop.trainings.of(n) for n in (NETWORK, replace(NETWORK, **change)))
+    assert a.hash != b.hash
 
 
 @pytest.mark.parametrize(
@@ -142,12 +144,8 @@ def test_whatever_differs_has_another_hash(workshop, change):
     ids=lambda change: next(iter(change)),
 )
 def test_another_scale_has_another_hash(tmp_path, change):
-    other = Workshop(replace(SMOKE, **change), tmp_path)
-    assert digest(other.config(NETWORK)) != digest(Workshop(SMOKE, tmp_path).config(NETWORK))
-
-
-def test_a_hash_does_not_depend_on_the_order_of_keys():
-    assert digest({"a": 1, "b": (2, 3)}) == digest({"b": [2, 3], "a": 1})
+    a, b = (Trainings(PAPER, s, tmp_path).of(NETWORK) for s in (SMOKE, replace(SMOKE, **change)))
+    assert a.hash != b.hash
 
 
 def test_the_shared_kernel_is_the_cluster_kernel(workshop):
@@ -159,31 +157,22 @@ def test_the_shared_kernel_is_the_cluster_kernel(workshop):
     assert np.array_equal(shared.on(X).block(rows), alone.on(X).block(rows))
     assert np.array_equal(shared.gram(new), alone.gram(new))
     assert np.array_equal(shared.gram(new, X), alone.gram(new, X))
-    assert shared.counts["mixtures"] == alone.n_mixtures_
-    assert shared.counts["posterior columns"] == alone.transform(new).shape[1]
+    counts = PAPER.kernel_counts(shared.fitted)
+    assert counts["mixtures"] == alone.n_mixtures_
+    assert counts["posterior columns"] == alone.transform(new).shape[1]
 
 
 def test_posteriors_are_computed_once(workshop, monkeypatch):
-    workshop.kernel(0).on(workshop.parts["train"].X)
-    monkeypatch.setattr(ProbabilisticClusterKernel, "fit", None)
-    again = Workshop(SMOKE, workshop.cache)
-    assert len(again.kernel(0).on(again.parts["train"].X)) == SMOKE.n_train
+    gram = workshop.gram(0, "train")
+    assert len(gram) == SMOKE.n_train
+    monkeypatch.setattr(ProbabilisticClusterKernel, "on", None)
+    assert workshop.gram(0, "train") is gram
+    assert workshop.kernel(0).on(workshop.parts["train"].X.copy()) is gram
+    assert list(workshop.cache.iterdir()) == []
 
 
 def cut(path):
     path.write_bytes(path.read_bytes()[:1000])
-
-
-def test_damaged_posteriors_are_named_with_the_remedy(workshop):
-    X = workshop.parts["train"].X
-    workshop.kernel(0).on(X)
-    (path,) = workshop.cache.glob("posteriors-*")
-    cut(path)
-    again = Workshop(SMOKE, workshop.cache)
-    with pytest.raises(ValueError, match=rf"{path.name} in the cache is damaged .*: delete it"):
-        again.kernel(0).on(X)
-    path.unlink()
-    assert len(again.kernel(0).on(X)) == SMOKE.n_train
 
 
 def test_a_damaged_network_is_named_with_the_remedy(workshop):
@@ -193,30 +182,25 @@ def test_a_damaged_network_is_named_with_the_remedy(workshop):
     with pytest.raises(
         ValueError, match=rf"{path.name} is not .* of the cache: delete it to train"
     ):
-        Workshop(SMOKE, workshop.cache).train(NETWORK)
+        Workshop(PAPER, SMOKE, workshop.cache).train(NETWORK)
 
 
 def test_kernels_of_two_seeds_do_not_wait_for_each_other(workshop, monkeypatch):
-    """One is asked for its mixtures while the other is being evaluated, and not yet fitted."""
-    first, second = workshop.kernel(0), workshop.kernel(1)
-    evaluating, asked = threading.Event(), threading.Event()
+    """One is fitted while the other, not yet fitted either, is asked for a Gram matrix."""
+    kernels = [workshop.kernel(0), workshop.kernel(1)]
+    fitting, fit = threading.Barrier(2), ProbabilisticClusterKernel.fit
 
-    def evaluate(part):
-        evaluating.set()
-        asked.wait()
+    def slow(self, X):
         time.sleep(0.2)  # until the other thread waits for a lock
-        return second.fitted.on(second.rows[part])
+        return fit(self, X)
 
-    def ask():
-        evaluating.wait()
-        asked.set()
-        return first.counts
+    def ask(kernel):
+        fitting.wait()
+        kernel.on(workshop.parts["test"].X)
+        assert kernel.fitted.n_mixtures_
 
-    monkeypatch.setattr(second, "_load_or_compute", evaluate)
-    threads = [
-        threading.Thread(target=second.on, args=[workshop.parts["test"].X], daemon=True),
-        threading.Thread(target=ask, daemon=True),
-    ]
+    monkeypatch.setattr(ProbabilisticClusterKernel, "fit", slow)
+    threads = [threading.Thread(target=ask, args=[kernel], daemon=True) for kernel in kernels]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -226,7 +210,7 @@ def test_kernels_of_two_seeds_do_not_wait_for_each_other(workshop, monkeypatch):
 
 def test_an_alignment_loss_is_always_to_the_prior(workshop):
     """Layers that only reconstruct know nothing of it, and what is said of them has none."""
-    history = workshop.describe(NETWORK, workshop.train(NETWORK))["history"]
+    history = workshop.describe(workshop.trainings.of(NETWORK), workshop.train(NETWORK))["history"]
     for i in (1, 2, 3):
         assert set(history[f"layer {i}"]) == {"loss", "reconstruction_loss"}
     assert "alignment_loss" in history["layer 4"]
@@ -239,7 +223,10 @@ def test_one_of_an_older_cache_is_left_out(workshop):
     for record in lower.history_:
         record["alignment_loss"] = 7.0
     save(lower, path)
-    assert "alignment_loss" not in workshop.describe(NETWORK, model)["history"]["layer 1"]
+    assert (
+        "alignment_loss"
+        not in workshop.describe(workshop.trainings.of(NETWORK), model)["history"]["layer 1"]
+    )
 
 
 def test_a_damaged_note_is_named_with_the_remedy(workshop):
@@ -247,7 +234,7 @@ def test_a_damaged_note_is_named_with_the_remedy(workshop):
     (path,) = workshop.cache.glob("network-*.json")
     path.write_text("{", encoding="utf-8")
     with pytest.raises(ValueError, match=rf"{path.name} in the cache is damaged .*: delete it"):
-        workshop.describe(NETWORK, model)
+        workshop.describe(workshop.trainings.of(NETWORK), model)
 
 
 def test_describing_a_network_trains_nothing(workshop, monkeypatch):
@@ -255,13 +242,16 @@ def test_describing_a_network_trains_nothing(workshop, monkeypatch):
     for path in workshop.cache.glob("layers-*"):
         path.unlink()
     fits = count_fits(monkeypatch)
-    assert set(workshop.describe(NETWORK, model)["history"]) == {"layer 4", "fine-tuning"}
+    assert set(workshop.describe(workshop.trainings.of(NETWORK), model)["history"]) == {
+        "layer 4",
+        "fine-tuning",
+    }
     assert fits == []
 
 
 def test_kernel_pca_takes_the_shared_kernel_as_features(workshop):
     X = workshop.parts["train"].X
-    params = workshop.kernel_config(0, REG_COVAR)["params"]
+    params = {**SMOKE.kernel, "reg_covar": REG_COVAR, "random_state": 0}
     alone = KernelPCA(5, kernel=ProbabilisticClusterKernel(**params), center=False, random_state=0)
     shared = KernelPCA(5, kernel=workshop.kernel(0), center=False, random_state=0)
     assert np.allclose(np.abs(shared.fit_transform(X)), np.abs(alone.fit_transform(X)), atol=1e-5)

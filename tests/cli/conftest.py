@@ -2,19 +2,9 @@
 
 import numpy as np
 import pytest
-from dkae_study import allocation
 
 from dkae import DeepKernelizedAutoencoder
 from tests.cli.helpers import TINY, make_estimator, succeed
-
-
-@pytest.fixture(scope="package", autouse=True)
-def kept():
-    """Leave the memory of the process as it is: the tests after these ones measure it."""
-    with pytest.MonkeyPatch.context() as patch:
-        calls = []
-        patch.setattr(allocation, "keep_freed_memory", lambda: calls.append(1))
-        yield calls
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,9 @@
 
 import json
 import shlex
-import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
-import dkae_study.demo
-import dkae_study.report.demo
 import numpy as np
 import pytest
 
@@ -24,7 +21,6 @@ from tests.cli.helpers import (
     TINY,
     fail,
     make_estimator,
-    refuse,
     run,
     run_python,
     succeed,
@@ -252,48 +248,6 @@ def test_progress_bar_goes_to_standard_error(folder, tmp_path):
     result = succeed("fit", folder / "rows.npy", "-o", tmp_path / "m.safetensors", *options)
     assert "fine-tuning" in result.stderr
     assert result.stdout.count("\n") == 1
-
-
-# --- the demo ------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def demo_calls(monkeypatch):
-    """Replace the demo's training and page by functions that note how they were called."""
-    calls = []
-
-    def run_demo(out, **kwargs):
-        calls.append((out, kwargs))
-        return {"scores": {"test alignment": 0.123456}}
-
-    monkeypatch.setattr(dkae_study.demo, "run_demo", run_demo)
-    monkeypatch.setattr(dkae_study.report.demo, "write_demo_page", lambda out: out / "index.html")
-    return calls
-
-
-def test_demo_passes_its_options_on(demo_calls, tmp_path):
-    succeed("demo", "-o", tmp_path, "--steps", 40, "--seed", 3, "--quiet")
-    assert demo_calls == [(tmp_path, {"n_steps": 40, "seed": 3, "verbose": False})]
-
-
-def test_demo_prints_scores_and_page(demo_calls, tmp_path):
-    printed = succeed("demo", "-o", tmp_path).stdout
-    assert "test alignment  0.1235\n" in printed
-    assert str(tmp_path / "index.html") in printed
-
-
-@pytest.mark.parametrize("option", [("--steps", 19), ("-o", __file__)], ids=str)
-def test_demo_refuses_wrong_options(option, demo_calls):
-    refuse("demo", *option)
-    assert demo_calls == []
-
-
-def test_demo_without_the_report_extra_says_what_to_install(demo_calls, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    for module in ("demo", "pages"):
-        monkeypatch.delitem(sys.modules, f"dkae_study.report.{module}", raising=False)
-    assert "pip install 'dkae[plot]' dkae-study" in fail("demo", "-o", tmp_path)
-    assert demo_calls == []
 
 
 @pytest.mark.parametrize("kernel", ["pck", "forest"])

@@ -10,12 +10,24 @@ import click
 from dkae.cli import check_folder, clear_errors, example
 
 if TYPE_CHECKING:
-    from dkae_study.runner import Plan
+    from dkae_study.engine.plan import Plan
 
 __all__ = ["demo", "report", "reproduce"]
 
-SCALES = ("smoke", "demo", "laptop", "paper")
-RECIPES = ("paper", "default")
+
+class _Names(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
+    """Names from the study, which is imported when they are needed: ``dkae --help`` stays fast."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.case_sensitive = True
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names."""
+        from dkae_study.paper import PAPER
+
+        return tuple(thing.name for thing in getattr(PAPER, self.what))
 
 
 @click.command(epilog=example("dkae demo --out demo"))
@@ -42,10 +54,8 @@ def demo(out: Path, steps: int, seed: int, quiet: bool) -> None:
     A smaller network and budget than the paper's: minutes, not a day.
     """
     with clear_errors():
-        from dkae_study.demo import run_demo
-        from dkae_study.report.demo import (
-            write_demo_page,  # fails before the training, not after it
-        )
+        from dkae_study.demo.page import write_demo_page  # fails before the training, not after it
+        from dkae_study.demo.training import run_demo
 
         results = run_demo(out, n_steps=steps, seed=seed, verbose=not quiet)
         page = write_demo_page(out)
@@ -67,7 +77,7 @@ def demo(out: Path, steps: int, seed: int, quiet: bool) -> None:
     "--scale",
     default="laptop",
     show_default=True,
-    type=click.Choice(SCALES),
+    type=_Names("scales"),
     help="How large: from seconds (smoke) to the paper's schedule (weeks on two cores).",
 )
 @click.option(
@@ -75,7 +85,7 @@ def demo(out: Path, steps: int, seed: int, quiet: bool) -> None:
     type=click.IntRange(min=1),
     help="Seeds of each experiment; by default 5 where they are compared, and 1 elsewhere.",
 )
-@click.option("--recipe", type=click.Choice(RECIPES), help="One recipe only; both by default.")
+@click.option("--recipe", type=_Names("recipes"), help="One recipe only; both by default.")
 @click.option(
     "-o",
     "--out",
@@ -106,22 +116,20 @@ def reproduce(
     from its last checkpoint, so the same command can be called until all is there.
     """
     with clear_errors():
-        from dkae._runtime.checks import check_choice
-        from dkae_study import scales
-        from dkae_study.allocation import keep_freed_memory
-        from dkae_study.runner import make_plan
-        from dkae_study.study import STUDY
-        from dkae_study.trainers import choose_jobs
+        from dkae_study.engine.allocation import keep_freed_memory
+        from dkae_study.engine.plan import make_plan
+        from dkae_study.engine.trainers import choose_jobs
+        from dkae_study.paper import PAPER
 
-        chosen = [check_choice("experiment", name, STUDY) for name in names] or list(STUDY)
+        chosen = [PAPER.experiment(name) for name in names] or PAPER.experiments
         if only_list:
-            for experiment in map(STUDY.__getitem__, chosen):
+            for experiment in chosen:
                 click.echo(f"{experiment.name:<14}{experiment.reference:<34}{experiment.title}")
             return
         folder = Path("results") / scale if out is None else out
-        recipes = RECIPES if recipe is None else (recipe,)
+        recipes = () if recipe is None else (recipe,)
         keep_freed_memory()  # before the estimate, which is then timed as the study will run
-        plan = make_plan(chosen, scales.SCALES[scale], recipes, seeds, folder)
+        plan = make_plan(PAPER, PAPER.scale(scale), folder, names, recipes, seeds)
         n_jobs = choose_jobs(jobs)
         _show(plan, n_jobs)
         if plan.todo and not dry_run:
@@ -145,10 +153,11 @@ def reproduce(
 def report(folder: Path, out: Path | None, figures: Path | None) -> None:
     """Write one page from the results in FOLDER: each claim of the paper, and what we got."""
     with clear_errors():
-        from dkae_study.report.study import write_figures, write_study_page
+        from dkae_study.paper import PAPER
+        from dkae_study.report.page import write_figures, write_study_page
 
-        page = write_study_page(folder, out)
-        drawn = [] if figures is None else write_figures(folder, figures)
+        page = write_study_page(PAPER, folder, out)
+        drawn = [] if figures is None else write_figures(PAPER, folder, figures)
     click.echo(f"The page is {page}" + (f", and {len(drawn)} figures in {figures}" * bool(drawn)))
 
 
@@ -160,14 +169,14 @@ class _Interrupted(click.ClickException):
 
 def _show(plan: Plan, n_jobs: int) -> None:
     """Print the plan and what it will take."""
-    from dkae_study.estimate import describe
+    from dkae_study.engine.estimate import describe
 
     click.echo(describe(plan, n_jobs))
 
 
 def _run(plan: Plan, n_jobs: int) -> None:
-    from dkae_study.progress import StudyProgress
-    from dkae_study.runner import run_plan
+    from dkae_study.engine.progress import StudyProgress
+    from dkae_study.engine.run import run_plan
 
     progress = StudyProgress(plan)
     progress.start_bar()

@@ -1,7 +1,8 @@
 """The invented study and its page, made once."""
 
 import pytest
-from dkae_study.report.study import write_study_page
+from dkae_study.paper import PAPER
+from dkae_study.report.page import write_study_page
 
 from study.tests.report.invented import invent_runs, write_runs
 
@@ -19,4 +20,4 @@ def folder(runs, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def page(folder):
-    return write_study_page(folder).read_text(encoding="utf-8")
+    return write_study_page(PAPER, folder).read_text(encoding="utf-8")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
-from dkae_study.declaration import Job
-from dkae_study.pictures import pack
-from dkae_study.results import Run, write_run
-from dkae_study.scales import SCALES
-from dkae_study.study import STUDY
+from dkae_study.declaration.configuration import scale_config
+from dkae_study.paper import PAPER
+from dkae_study.results import Job, Run, write_run
+from dkae_study.results.pictures import pack
 
-RECIPES = ("paper", "default")
 METHODS = {
     "clean": [
         "noisy input",
@@ -37,8 +35,8 @@ def invent_runs(scale: str = "smoke") -> list[Run]:
     """Return a run for each job of the study."""
     return [
         invent_run(job, scale)
-        for experiment in STUDY.values()
-        for job in experiment.jobs(SCALES[scale], RECIPES)
+        for experiment in PAPER.experiments
+        for job in experiment.jobs(PAPER.scale(scale), PAPER.recipe_names)
     ]
 
 
@@ -51,7 +49,7 @@ def invent_run(job: Job, scale: str = "smoke") -> Run:
         recipe=job.recipe,
         seed=job.seed,
         point=job.point,
-        config={"scale": SCALES[scale].config},
+        config={"scale": scale_config(PAPER.scale(scale))},
         config_hash="0" * 8,
         scores=scores,
         pictures=pictures,

@@ -3,7 +3,8 @@
 import dataclasses
 
 import pytest
-from dkae_study.report.study import write_study_page
+from dkae_study.paper import PAPER
+from dkae_study.report.page import write_study_page
 from dkae_study.results import ResultFileError
 
 from study.tests.report.invented import write_runs
@@ -13,24 +14,24 @@ def test_empty_folder(tmp_path):
     with pytest.raises(
         ValueError, match=rf"no results of the study in {tmp_path}: `dkae reproduce"
     ):
-        write_study_page(tmp_path)
+        write_study_page(PAPER, tmp_path)
 
 
 def test_folder_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match="no folder"):
-        write_study_page(tmp_path / "nowhere")
+        write_study_page(PAPER, tmp_path / "nowhere")
 
 
 def test_two_scales(runs, tmp_path):
     write_runs([runs[0], dataclasses.replace(runs[1], scale="demo")], tmp_path)
     with pytest.raises(ValueError, match=r"several scales \(demo, smoke\).*a folder of its own"):
-        write_study_page(tmp_path)
+        write_study_page(PAPER, tmp_path)
 
 
 def test_scale_that_is_not_known(runs, tmp_path):
     write_runs([dataclasses.replace(runs[0], scale="huge")], tmp_path)
     with pytest.raises(ValueError, match="scale 'huge', which this version does not have"):
-        write_study_page(tmp_path)
+        write_study_page(PAPER, tmp_path)
 
 
 def test_copies_are_refused(runs, tmp_path):
@@ -38,7 +39,7 @@ def test_copies_are_refused(runs, tmp_path):
     name = "lambda-paper-0.0-seed0"
     (folder / "copy.json").write_bytes((folder / f"{name}.json").read_bytes())
     with pytest.raises(ValueError, match=f"several results of {name} .* count as several seeds"):
-        write_study_page(folder)
+        write_study_page(PAPER, folder)
 
 
 def test_results_of_another_version_of_the_scale_are_refused(runs, tmp_path):
@@ -47,7 +48,7 @@ def test_results_of_another_version_of_the_scale_are_refused(runs, tmp_path):
     )
     folder = write_runs([other, *runs[1:]], tmp_path / "smoke")
     with pytest.raises(ValueError, match="several versions of the scale 'smoke'"):
-        write_study_page(folder)
+        write_study_page(PAPER, folder)
 
 
 def test_results_of_another_version_of_a_recipe_are_refused(runs, tmp_path):
@@ -60,9 +61,9 @@ def test_results_of_another_version_of_a_recipe_are_refused(runs, tmp_path):
     first, second, *rest = (run for run in runs if run.recipe == "default")
     write_runs([with_params(first, max_iter=2, alignment_weight=0.1), second, *rest], folder)
     with pytest.raises(ValueError, match=f"versions of the recipe 'default'.*{first.experiment}-"):
-        write_study_page(folder)
+        write_study_page(PAPER, folder)
     same = [with_params(run, max_iter=2, alignment_weight=i) for i, run in enumerate(runs)]
-    write_study_page(write_runs(same, tmp_path / "same"))
+    write_study_page(PAPER, write_runs(same, tmp_path / "same"))
 
 
 @pytest.mark.parametrize(
@@ -74,14 +75,14 @@ def test_results_of_another_version_of_the_study_are_refused(runs, tmp_path, con
     other = dataclasses.replace(runs[0], config=runs[0].config | config)
     folder = write_runs([other, *runs[1:]], tmp_path / "smoke")
     with pytest.raises(ValueError, match=f"several versions of the {what}"):
-        write_study_page(folder)
+        write_study_page(PAPER, folder)
 
 
 def test_a_number_that_a_result_lacks_is_named(runs, tmp_path):
     first = next(run for run in runs if run.experiment == "ideal-kernel")
     folder = write_runs([dataclasses.replace(first, scores={"P": 1.0})], tmp_path / "smoke")
     with pytest.raises(ResultFileError, match=r"a result of ideal-kernel in .* has no 'K_AE'"):
-        write_study_page(folder)
+        write_study_page(PAPER, folder)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_a_field_that_is_no_table_is_named_with_the_file(runs, tmp_path, field):
     folder = write_runs([dataclasses.replace(runs[0], **{field: None})], tmp_path)
     match = rf"{runs[0].job.name}\.json is not a result .*{field} is None.*move it away"
     with pytest.raises(ResultFileError, match=match):
-        write_study_page(folder)
+        write_study_page(PAPER, folder)
 
 
 @pytest.mark.parametrize("change", [{"data": "AAAA"}, {"data": "x"}, {"shape": [3]}, {"low": None}])
@@ -101,17 +102,17 @@ def test_a_broken_picture_is_named_with_the_file(runs, tmp_path, change):
     folder = write_runs([dataclasses.replace(run, pictures=pictures)], tmp_path)
     match = rf"{run.job.name}\.json is damaged, its picture 'original' cannot .*move it away"
     with pytest.raises(ResultFileError, match=match):
-        write_study_page(folder)
+        write_study_page(PAPER, folder)
 
 
 def test_results_one_folder_below_are_found(runs, tmp_path):
     write_runs(runs[:1], tmp_path / "laptop")
     with pytest.raises(ValueError, match=r"no results of the study in .*did you mean .*/laptop\?"):
-        write_study_page(tmp_path)
+        write_study_page(PAPER, tmp_path)
 
 
 def test_what_is_no_result_one_folder_below_is_not_offered(tmp_path):
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "network-0.json").write_text('{"seconds": 1}', encoding="utf-8")
     with pytest.raises(ValueError, match="dkae reproduce --out"):
-        write_study_page(tmp_path)
+        write_study_page(PAPER, tmp_path)

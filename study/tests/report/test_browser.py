@@ -7,7 +7,8 @@ import shutil
 import subprocess
 
 import pytest
-from dkae_study.report.study import write_study_page
+from dkae_study.paper import PAPER
+from dkae_study.report.page import write_study_page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = [
@@ -28,7 +29,7 @@ OF_THE_BROWSER = re.compile(r"^(?!fonts\.|ajax\.)[\w.-]+\.(google|googleapis)\.c
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 def test_no_console_message_and_no_request(folder, tmp_path):
-    page = write_study_page(folder, tmp_path / "page.html")
+    page = write_study_page(PAPER, folder, tmp_path / "page.html")
     log = tmp_path / "net.json"
     command = [CHROMIUM, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", f"--log-net-log={log}"]
     done = subprocess.run(

@@ -4,23 +4,22 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-from dkae_study.intervals import Estimate
+from dkae_study.demo.page import draw_losses
+from dkae_study.paper import PAPER
 from dkae_study.report import svg
-from dkae_study.report.curves import draw_losses
-from dkae_study.report.images import draw_digit_rows, draw_gram_matrices
-from dkae_study.report.numbers import collect, estimate_of, format_column, format_point
+from dkae_study.report.images import draw_gram_matrices, draw_image_rows
+from dkae_study.report.page import write_figures
 from dkae_study.report.pages import set_prose
-from dkae_study.report.study import write_figures
-from dkae_study.report.style import SERIES
+from dkae_study.report.style import LOOKS, STYLE, looks_of
 from dkae_study.report.svg import inline_svg, standalone_svg
+from dkae_study.results import Estimate
+from dkae_study.results.numbers import collect, estimate_of, format_column, format_point
 from matplotlib.image import imread
-
-from dkae.plotting import STYLE
 
 
 @pytest.fixture(scope="module")
 def files(folder, tmp_path_factory):
-    return write_figures(folder, tmp_path_factory.mktemp("figures") / "new")
+    return write_figures(PAPER, folder, tmp_path_factory.mktemp("figures") / "new")
 
 
 @pytest.mark.parametrize("n_decoder", [0, 2])
@@ -30,10 +29,8 @@ def test_phases_of_a_training_follow_each_other(n_decoder):
     for record in history[:3]:  # nothing asks for L_c while the decoder learns alone
         record["alignment_loss"] = 0.2
     for ax, n_points in zip(draw_losses(history, 10).axes, (3 + n_decoder, 3), strict=True):
-        turns = [line for line in ax.lines if line.get_linestyle() == ":"]
-        curves = [line for line in ax.lines if line not in turns]
-        steps = [step for curve in curves for step in curve.get_xdata()]
-        assert steps == [10 * (i + 1) for i in range(n_points)]
+        curve, *turns = ax.lines
+        assert list(curve.get_xdata()) == [10 * (i + 1) for i in range(n_points)]
         assert [line.get_xdata()[0] for line in turns] == [35.0] * bool(n_decoder)
 
 
@@ -69,7 +66,7 @@ def test_png_files_are_not_blank(files):
 
 
 def test_figures_are_the_same_each_time(files, folder, tmp_path):
-    for first, second in zip(files, write_figures(folder, tmp_path), strict=True):
+    for first, second in zip(files, write_figures(PAPER, folder, tmp_path), strict=True):
         assert first.read_bytes() == second.read_bytes()
 
 
@@ -79,21 +76,22 @@ def test_names_become_indices():
 
 
 def test_axis_labels_have_indices():
-    figure = draw_digit_rows({"L_c": np.zeros((2, 4))}, (2, 2))
+    figure = draw_image_rows({"L_c": np.zeros((2, 4))}, (2, 2))
     for text in (standalone_svg(figure, "a"), inline_svg(figure, "a", "zeros")):
         assert "L_c" not in text
         assert ">c</tspan>" in text
 
 
 def test_recipes_differ_in_more_than_colour():
-    paper, default = SERIES["paper"], SERIES["default"]
+    paper, default = looks_of(PAPER.recipe_names).values()
     assert paper.color != default.color
     assert paper.marker != default.marker
     assert paper.dash != default.dash
+    assert len({look.marker for look in LOOKS}) == len(LOOKS)
 
 
 def test_words_are_in_the_font_of_the_page():
-    figure = draw_digit_rows({"prior": np.eye(4)}, (2, 2))
+    figure = draw_image_rows({"prior": np.eye(4)}, (2, 2))
     for text in (standalone_svg(figure, "a"), inline_svg(figure, "a", "eye")):
         assert text.count("system-ui, ") == text.count("<text") > 0
         assert "DejaVu" not in text
@@ -112,7 +110,7 @@ def test_fonts_are_replaced_however_they_are_written(font):
 
 def test_words_stay_words():
     assert STYLE["svg.fonttype"] == "none"
-    assert ">prior</text>" in standalone_svg(draw_digit_rows({"prior": np.eye(4)}, (2, 2)), "a")
+    assert ">prior</text>" in standalone_svg(draw_image_rows({"prior": np.eye(4)}, (2, 2)), "a")
 
 
 def test_gram_matrices_name_their_classes():

@@ -5,21 +5,22 @@ import re
 import shutil
 
 import pytest
-from dkae_study.contrasts import CONTRASTS, contrast_recipes
+from dkae_study.declaration.contrasts import contrast_recipes
+from dkae_study.paper import PAPER
+from dkae_study.report.page import write_study_page
 from dkae_study.report.pages import set_prose
-from dkae_study.report.study import write_study_page
 from dkae_study.results import select
-from dkae_study.scales import SCALES
-from dkae_study.study import STUDY
 
+from study.tests.helpers import EXPERIMENTS, SMOKE
 from study.tests.report.helpers import Page
 from study.tests.report.invented import invent_runs, write_runs
 
-NAMES = list(STUDY)
+NAMES = list(PAPER.experiment_names)
+CONTRASTS = [(e.name, contrast) for e in PAPER.experiments for contrast in e.contrasts]
 
 
 def page_of(runs, folder):
-    return write_study_page(write_runs(runs, folder)).read_text(encoding="utf-8")
+    return write_study_page(PAPER, write_runs(runs, folder)).read_text(encoding="utf-8")
 
 
 def section_of(page, name):
@@ -49,7 +50,7 @@ def test_summary_comes_before_the_sections(page):
 @pytest.mark.parametrize("name", NAMES)
 def test_summary_has_each_claim_with_a_verdict_for_each_recipe(page, runs, name):
     summary = page[page.index('<h2 id="summary">') : page.index("<section")]
-    for claim in STUDY[name].claims:
+    for claim in EXPERIMENTS[name].claims:
         rows = summary[summary.index(str(set_prose(claim.text))) :]
         for recipe in ("paper", "default"):
             judgement = claim.judge(select(runs, name, recipe))
@@ -61,7 +62,7 @@ def test_summary_has_each_claim_with_a_verdict_for_each_recipe(page, runs, name)
 
 def test_verdicts_of_small_scales_come_with_a_warning(page, tmp_path):
     assert page.index('id="caution"') < page.index('<table class="summary">')
-    assert SCALES["smoke"].caution in Page(page).text
+    assert SMOKE.caution in Page(page).text
     study = page_of(invent_runs("laptop")[:1], tmp_path / "laptop")
     assert 'id="caution"' not in study
 
@@ -70,10 +71,10 @@ def test_each_number_stands_with_both_recipes_and_what_the_default_one_changes(p
     table = page[page.index('<h2 id="recipes">') : page.index("<section")]
     rows = re.findall(r"<tr><td>.*?</tr>", table)
     assert len(rows) == len(CONTRASTS)
-    for row, contrast in zip(rows, CONTRASTS, strict=True):
-        found = contrast_recipes(contrast, runs)
+    for row, (name, contrast) in zip(rows, CONTRASTS, strict=True):
+        found = contrast_recipes(contrast, select(runs, name), PAPER.recipe_names)
         assert str(set_prose(contrast.text)) in row
-        for numbers in (found.paper, found.default):
+        for numbers in (found.first, found.second):
             assert numbers[0].format(contrast.digits) in row
             assert numbers[-1].format(contrast.digits) in row
         assert f"{found.change}</span>" in row
@@ -89,7 +90,7 @@ def test_one_recipe_alone_is_not_compared(runs, tmp_path):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_texts_of_the_declaration_are_there(page, name):
-    section, experiment = section_of(page, name), STUDY[name]
+    section, experiment = section_of(page, name), EXPERIMENTS[name]
     for text in [*experiment.assumptions, *experiment.differences, experiment.summary]:
         assert str(set_prose(text)) in section
 
@@ -115,7 +116,7 @@ def test_improvement_is_that_of_the_paper(tmp_path, runs):
 def test_scale_stands_on_head_sections_and_figures(page):
     parsed = Page(page)
     assert parsed.words.count("scale: smoke") == 1 + len(NAMES) + parsed.count("svg")
-    assert SCALES["smoke"].summary in parsed.text
+    assert SMOKE.summary in parsed.text
 
 
 def test_provenance_and_counts_are_there(page, runs):
@@ -171,11 +172,11 @@ def test_pixels_stay_crisp(page):
 def test_same_files_give_the_same_page(folder, page, tmp_path):
     copy = tmp_path / folder.name
     shutil.copytree(folder, copy)
-    assert write_study_page(copy).read_text(encoding="utf-8") == page
+    assert write_study_page(PAPER, copy).read_text(encoding="utf-8") == page
 
 
 def test_page_can_be_written_elsewhere(folder, page, tmp_path):
-    path = write_study_page(folder, tmp_path / "page.html")
+    path = write_study_page(PAPER, folder, tmp_path / "page.html")
     assert path == tmp_path / "page.html"
     assert path.read_text(encoding="utf-8") == page
 
@@ -186,7 +187,7 @@ def test_page_can_be_written_elsewhere(folder, page, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_one_experiment_is_missing(runs, name, tmp_path):
     page = page_of([run for run in runs if run.experiment != name], tmp_path / "part")
-    n = len(STUDY[name].jobs(SCALES["smoke"], ("paper", "default")))
+    n = len(EXPERIMENTS[name].jobs(SMOKE, ("paper", "default")))
     assert f"{name} : {n} of {n} runs" in Page(page).text
     assert "Not run yet." in section_of(page, name)
     assert "<figure" not in section_of(page, name)
@@ -213,7 +214,7 @@ def test_verdicts_are_provisional_while_runs_of_their_recipe_are_missing(page, r
     rest = [r for r in runs if (r.experiment, r.recipe, r.seed) != ("ideal-kernel", "paper", 1)]
     partial = page_of(rest, tmp_path / "part")
     summary = partial[partial.index('<h2 id="summary">') : partial.index("<section")]
-    assert len(re.findall(r"so far</span>", summary)) == len(STUDY["ideal-kernel"].claims)
+    assert len(re.findall(r"so far</span>", summary)) == len(EXPERIMENTS["ideal-kernel"].claims)
     assert re.search(r"paper <span[^>]*>one seed</span></td><td>[^<]*%", summary)
 
 
@@ -256,9 +257,9 @@ def test_a_sweep_that_is_not_whole_waits_for_its_other_runs(runs, tmp_path):
 def test_the_command_is_for_where_the_page_is_made(runs, tmp_path, monkeypatch):
     folder = write_runs(runs, tmp_path / "some" / "where")
     monkeypatch.chdir(tmp_path)
-    assert "--scale smoke --out some/where" in write_study_page(folder).read_text()
+    assert "--scale smoke --out some/where" in write_study_page(PAPER, folder).read_text()
     monkeypatch.chdir(folder)
-    assert "--scale smoke --out .<" in write_study_page(folder).read_text()
+    assert "--scale smoke --out .<" in write_study_page(PAPER, folder).read_text()
     (tmp_path / "else").mkdir()
     monkeypatch.chdir(tmp_path / "else")  # the page may be read by others: no path of this machine
-    assert "--scale smoke --out where<" in write_study_page(folder).read_text()
+    assert "--scale smoke --out where<" in write_study_page(PAPER, folder).read_text()

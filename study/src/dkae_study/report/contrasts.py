@@ -1,13 +1,13 @@
-"""The table of what the default recipe changes, as text."""
+"""The table of what the second recipe of a study changes, as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dkae_study.contrasts import CONTRASTS, Difference, contrast_recipes
-from dkae_study.intervals import Estimate
-from dkae_study.results import Run
+from dkae_study.declaration import Study
+from dkae_study.declaration.contrasts import Difference, contrast_recipes
+from dkae_study.results import Estimate, Run, select
 
 __all__ = ["ContrastRow", "contrast_rows"]
 
@@ -18,27 +18,33 @@ class ContrastRow:
 
     experiment: str
     text: str
-    paper: str
-    default: str
+    first: str
+    second: str
     difference: str
     change: str
     n_seeds: int
 
 
-def contrast_rows(runs: Iterable[Run]) -> list[ContrastRow]:
-    """Return a row for each contrast that both recipes have runs of."""
-    runs = list(runs)
-    found = (contrast_recipes(contrast, runs) for contrast in CONTRASTS)
-    return [_format(difference) for difference in found if difference is not None]
+def contrast_rows(study: Study, runs: Sequence[Run]) -> list[ContrastRow]:
+    """Return a row for each contrast of which the first two recipes both have runs."""
+    recipes = study.recipe_names[:2]
+    if len(recipes) < 2:
+        return []
+    rows = []
+    for experiment in study.experiments:
+        chosen = select(runs, experiment.name)
+        found = (contrast_recipes(contrast, chosen, recipes) for contrast in experiment.contrasts)
+        rows += [_format(experiment.name, difference) for difference in found if difference]
+    return rows
 
 
-def _format(difference: Difference) -> ContrastRow:
+def _format(experiment: str, difference: Difference) -> ContrastRow:
     contrast = difference.contrast
     return ContrastRow(
-        contrast.experiment,
+        experiment,
         contrast.text,
-        _from_to(difference.paper, contrast.digits),
-        _from_to(difference.default, contrast.digits),
+        _from_to(difference.first, contrast.digits),
+        _from_to(difference.second, contrast.digits),
         _sides(difference),
         difference.change,
         difference.n_seeds,

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dkae_study.report.numbers import MISSING
-from dkae_study.report.style import RECIPES
-from dkae_study.report.tables import Table
+from dkae_study.declaration import Table
 from dkae_study.results import Run
+from dkae_study.results.numbers import MISSING
 
 __all__ = ["counts_of", "provenance_of"]
 
@@ -65,16 +64,16 @@ def _format_seconds(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def counts_of(runs: Sequence[Run]) -> Table:
+def counts_of(runs: Sequence[Run], recipes: Sequence[str]) -> Table:
     """Return the counts of each recipe; all where runs differ, as in the width of a code."""
     found: dict[str, dict[str, dict[str, None]]] = {}
     for run in runs:
         for name, value in _flatten(run.counts):
             found.setdefault(name, {}).setdefault(run.recipe, {})[_format(value)] = None
     rows = [
-        [name, *(_list(by_recipe.get(r, {})) for r in RECIPES)] for name, by_recipe in found.items()
+        [name, *(_list(by_recipe.get(r, {})) for r in recipes)] for name, by_recipe in found.items()
     ]
-    return Table("Counts that the paper states", ["", *(f"{r} recipe" for r in RECIPES)], rows)
+    return Table("Counts that the paper states", ["", *(f"{r} recipe" for r in recipes)], rows)
 
 
 def _flatten(counts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dkae_study.pictures import unpack
+from dkae_study.declaration import Scale, Study
+from dkae_study.declaration.configuration import digest
 from dkae_study.results import ResultFileError, Run, read_run, read_runs
-from dkae_study.scales import SCALES, Scale
-from dkae_study.study import STUDY
-from dkae_study.workshop import digest
+from dkae_study.results.pictures import unpack
 
 __all__ = ["damaged", "read_study"]
 
@@ -21,34 +20,40 @@ __all__ = ["damaged", "read_study"]
 _OF_A_NETWORK = ("n_components", "alignment_weight", "input_noise")
 
 
-def read_study(folder: Path) -> tuple[list[Run], Scale]:
+def read_study(study: Study, folder: Path) -> tuple[list[Run], Scale]:
     """Return the runs of the study in a folder, and the scale that they have in common."""
-    runs = [run for run in read_runs(folder) if run.experiment in STUDY]
+    runs = [run for run in read_runs(folder) if _belongs(run, study)]
     _refuse_copies(runs, folder)
     scales = sorted({run.scale for run in runs})
     if not scales:
-        below = sorted({p.parent.as_posix() for p in folder.glob("*/[!.]*.json") if _is_result(p)})
+        others = folder.glob("*/[!.]*.json")
+        below = sorted({path.parent.as_posix() for path in others if _is_result(path, study)})
         where = f"did you mean {' or '.join(below)}?" if below else ""
-        remedy = where or f"`dkae reproduce --out {folder}` makes them"
+        remedy = where or f"`{study.command} --out {folder}` makes them"
         raise ValueError(f"there are no results of the study in {folder}: {remedy}")
     if len(scales) > 1:
         raise ValueError(
             f"the results in {folder} are of several scales ({', '.join(scales)}), whose numbers "
             "do not belong on one page: put each scale in a folder of its own"
         )
-    if scales[0] not in SCALES:
+    known = {scale.name: scale for scale in study.scales}
+    if scales[0] not in known:
         raise ValueError(
             f"the results in {folder} are of the scale {scales[0]!r}, which this version does not "
-            f"have; it has {', '.join(SCALES)}"
+            f"have; it has {', '.join(known)}"
         )
     _refuse_versions(runs, folder)
     _refuse_broken_pictures(runs, folder)
-    return runs, SCALES[scales[0]]
+    return runs, known[scales[0]]
 
 
-def _is_result(path: Path) -> bool:
+def _belongs(run: Run, study: Study) -> bool:
+    return run.experiment in study.experiment_names and run.recipe in study.recipe_names
+
+
+def _is_result(path: Path, study: Study) -> bool:
     try:
-        return read_run(path).experiment in STUDY
+        return _belongs(read_run(path), study)
     except ResultFileError:
         return False
 
@@ -61,7 +66,7 @@ def _refuse_broken_pictures(runs: Sequence[Run], folder: Path) -> None:
             except (KeyError, TypeError, ValueError, zlib.error) as error:
                 raise ResultFileError(
                     f"{folder / run.job.name}.json is damaged, its picture {name!r} cannot be read "
-                    f"({error}): move it away; `dkae reproduce` makes it anew"
+                    f"({error}): move it away; running the study makes it anew"
                 ) from error
 
 
@@ -116,5 +121,5 @@ def damaged(experiment: str, folder: Path) -> Iterator[None]:
     except KeyError as error:
         raise ResultFileError(
             f"a result of {experiment} in {folder} has no {error} where all of them have it: move "
-            "it away; `dkae reproduce` makes it anew"
+            "it away; running the study makes it anew"
         ) from error

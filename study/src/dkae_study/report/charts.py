@@ -1,0 +1,58 @@
+"""Parts that figures of several experiments have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dkae_study.report.style import Look
+from dkae_study.results import Estimate
+
+__all__ = ["BARS", "draw_row_dots", "legend_above", "name_rows", "shifts_of"]
+
+#: What captions say of the intervals.
+BARS = "Bars: 95 % interval over the seeds, where there are several."
+
+
+def legend_above(figure: Figure, n_columns: int = 4) -> None:
+    """Put one legend over all panels, where it covers nothing."""
+    found: dict[str, Any] = {}
+    for ax in figure.axes:
+        handles, labels = ax.get_legend_handles_labels()
+        found |= dict(zip(labels, handles, strict=True))
+    # Recipes first: they are what a reader looks for.
+    names = sorted(found, key=lambda name: not name.endswith("recipe"))
+    handles = [found[name] for name in names]
+    figure.legend(handles, names, loc="outside upper left", ncols=min(n_columns, len(names)))
+
+
+def shifts_of(recipes: Sequence[str]) -> dict[str, float]:
+    """Return how far recipes stand apart in a row, where their dots would else be one."""
+    return {recipe: 0.28 * (i - (len(recipes) - 1) / 2) for i, recipe in enumerate(recipes)}
+
+
+def draw_row_dots(
+    ax: Axes, found: Sequence[Estimate | None], shift: float, look: Look, label: str
+) -> None:
+    """Draw one dot in each row, with its interval; nothing where there is no number."""
+    rows = [(i + shift, value) for i, value in enumerate(found) if value is not None]
+    if not rows:
+        return
+    ax.errorbar(
+        [value.mean for _, value in rows],
+        [row for row, _ in rows],
+        xerr=[value.half_width or 0.0 for _, value in rows],
+        fmt=look.marker,
+        color=look.color,
+        capsize=2,
+        label=label,
+    )
+
+
+def name_rows(ax: Axes, names: Sequence[str]) -> None:
+    """Name the rows of all panels from the top, with half a row free above and below."""
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)

@@ -1,0 +1,88 @@
+"""Figures in the docs, and numbers in declarations, are those of the results that are committed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dkae_study.experiments.denoisers import PAIR
+from dkae_study.paper import PAPER
+from dkae_study.report.page import write_figures
+from dkae_study.results import estimate, read_runs, select
+from PIL import Image
+from scipy.stats import spearmanr
+
+from study.tests.helpers import EXPERIMENTS
+
+STUDY = Path(__file__).parents[1]
+RESULTS, FIGURES = STUDY / "results" / "laptop", STUDY.parent / "docs" / "images" / "study"
+
+pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="only in the repository")
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return read_runs(RESULTS)
+
+
+def read_json(name: str):
+    path = STUDY / "benchmarks" / "results" / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("recipe", PAPER.recipe_names)
+def test_the_rule_for_trends_that_was_given_up(runs, recipe):
+    losses = {r.point: r.scores["validation"] for r in select(runs, "lambda", recipe)}
+    ranks = spearmanr(list(losses), [loss["alignment_loss"] for loss in losses.values()])
+    found = f"{ranks.statistic:.2f}".replace("-", "−")
+    assert f"{found} {recipe}" in " ".join(EXPERIMENTS["lambda"].assumptions)
+
+
+@pytest.mark.parametrize("recipe", PAPER.recipe_names)
+def test_components_of_two_digits_are_those_of_the_study(runs, recipe):
+    """On another processor a network is another one, by a per cent."""
+    ours = read_json("rows_of_components")["of 5 and 6"][f"dkAE + PCA, {recipe}"]
+    study = [r for r in select(runs, "denoising", recipe) if r.point == "clean"][: len(ours)]
+    theirs = [run.scores[PAIR]["dkAE + PCA"]["mse"] for run in study]
+    assert ours == pytest.approx(theirs, rel=0.02)
+
+
+def test_errors_with_components_of_all_digits():
+    errors = read_json("rows_of_components")["of all digits"]
+    page = " ".join(EXPERIMENTS["denoising"].differences)
+    for name in ("dkAE + PCA, paper", "dkAE + PCA, default", "kernel PCA, PCK"):
+        assert estimate(errors[name]).format() in page
+
+
+def test_the_mean_of_clipped_noise_is_that_of_many_draws():
+    path = STUDY / "benchmarks" / "clipped_noise.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    x = np.array([0.0, 0.1, 0.5, 0.8, 1.0])
+    noise = 0.25 * np.random.default_rng(0).standard_normal((200_000, 5))
+    draws = (x + noise).clip(0, 1)
+    np.testing.assert_allclose(benchmark.mean_of_clipped(x, 0.25), draws.mean(axis=0), atol=2e-3)
+
+
+def test_figures_are_drawn_from_them(tmp_path):
+    drawn = {path.name: path for path in write_figures(PAPER, RESULTS, tmp_path)}
+    kept = {path.name: path for path in FIGURES.iterdir()}
+    assert kept.keys() <= drawn.keys()
+    for name, path in kept.items():
+        if path.suffix == ".png":
+            a, b = (np.asarray(Image.open(p).convert("L"), float) for p in (path, drawn[name]))
+            assert a.shape == b.shape, name
+            assert np.abs(a - b).mean() < 0.5, name  # fonts may differ by a few pixels
+        else:
+            assert rounded(path) == rounded(drawn[name]), name
+
+
+def rounded(path: Path) -> str:
+    """Return an SVG with its numbers to a tenth of a point."""
+    text = path.read_text(encoding="utf-8")
+    return re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.1f}", text)

@@ -1,0 +1,81 @@
+"""The study uses the public names of the library, as any other user of it would."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import dkae_study
+import pytest
+
+import dkae
+
+SOURCE = Path(dkae_study.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+ROOMS = [
+    "alignment",
+    "cli",
+    "codespace",
+    "datasets",
+    "grams",
+    "kernels",
+    "metrics",
+    "networks",
+    "persistence",
+    "plotting",
+    "recipes",
+    "spectral",
+    "training",
+]
+
+#: Temporary: names that become public when the library's new seams are in. The port empties this.
+WAITING = {
+    ("dkae._runtime.files", "replacing"),  # dkae.persistence
+    ("dkae.alignment", "dkae_loss"),  # goes: the cost of a step is timed by a fit
+    ("dkae.training.batches", "batches_per_epoch"),  # dkae.training
+    ("dkae.training.progress", "Progress"),  # dkae.training.Callback
+    ("dkae.training.progress", "Record"),  # dkae.training
+    ("dkae.training.progress", "Silence"),  # no callback
+    ("dkae.training.progress", "losses_of"),  # dkae.training
+}
+
+
+def imports_of(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the module and the name of each import from the library."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if alias.name.split(".")[0] == "dkae"]
+            yield from ((name, "") for name in names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dkae":
+            yield from ((str(node.module), alias.name) for alias in node.names)
+
+
+def is_public(module: str, name: str) -> bool:
+    if module == "dkae":
+        return name in dkae.__all__
+    room = module.removeprefix("dkae.")
+    return room in ROOMS and name in importlib.import_module(module).__all__
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_from_the_library_are_public(path):
+    private = {found for found in imports_of(path) if not is_public(*found)}
+    assert private <= WAITING
+
+
+def test_nothing_waits_that_is_not_imported():
+    everything = {found for path in FILES for found in imports_of(path)}
+    assert everything >= WAITING
+
+
+def test_nothing_is_unpickled():
+    names = {
+        alias.name.split(".")[0]
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    assert not names & {"joblib", "pickle"}
