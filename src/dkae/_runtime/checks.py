@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_boolean", "check_choice", "check_integer", "check_number"]
-
 
 def check_boolean(name: str, value: Any) -> bool:
     """Return `value` as a bool; a string such as "False" would count as true."""

@@ -17,8 +17,6 @@ from threadpoolctl import threadpool_limits
 
 from dkae._runtime.checks import check_choice
 
-__all__ = ["PRECISIONS", "autocast", "choose_device", "single_threaded_blas"]
-
 PRECISIONS = ("float32", "bfloat16")
 
 

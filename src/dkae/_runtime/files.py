@@ -10,8 +10,6 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["replacing"]
-
 #: The umask belongs to the process, and can be read only by setting it.
 _UMASK_LOCK = threading.Lock()
 

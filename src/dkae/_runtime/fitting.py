@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["unchanged_on_failure", "warn_caller"]
-
 #: Modules whose lines say nothing to a user: ours, and those that call `fit` for the user, such as
 #: the wrapper around ``fit_transform``, pipelines and searches.
 INSIDE = ("dkae.", "joblib.", "sklearn.")

@@ -12,8 +12,6 @@ from typing import TypeVar
 
 import torch
 
-__all__ = ["in_threads"]
-
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 

@@ -13,8 +13,6 @@ from dkae._runtime.fitting import warn_caller
 from dkae.alignment.distances import centered, frobenius, offdiagonal
 from dkae.alignment.divergences import bures, jensen_renyi, logdet, von_neumann
 
-__all__ = ["MEASURES", "Measure", "check_width", "make_measure"]
-
 #: Takes the code Gram and the prior Gram, returns one number with a gradient in the code Gram.
 Measure: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 

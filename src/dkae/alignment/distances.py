@@ -17,8 +17,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["alignment", "centered", "frobenius", "offdiagonal"]
-
 #: A centred matrix without an entry beyond this part of the largest of G, in units of the type's
 #: precision, cannot be told from round-off: it is zero.
 CENTERED_ROUND_OFF = 8.0

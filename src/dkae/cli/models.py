@@ -10,8 +10,6 @@ import click
 
 from dkae.cli.options import DATA_HELP, clear_errors, example, output
 
-__all__ = ["COMMANDS"]
-
 _MODEL = click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 _ARRAYS = ".npy .npz .csv"
 

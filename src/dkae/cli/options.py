@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["DATA_HELP", "check_folder", "clear_errors", "example", "output"]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DATA_HELP = """DATA is a file (.npy, .npz, file.npz:name, .csv, IDX) or a built-in data set:

@@ -21,8 +21,6 @@ from dkae._runtime.files import replacing
 from dkae.datasets.idx import DataFileError, read_idx
 from dkae.datasets.mnist import fetch_mnist, load_mnist20k
 
-__all__ = ["DATASETS", "load_dataset", "read_array", "write_array"]
-
 
 def _digits() -> Bunch:
     data, target = load_digits(return_X_y=True)

@@ -25,8 +25,6 @@ from sklearn.metrics.pairwise import (
 from dkae._runtime.checks import check_choice, check_number
 from dkae.grams import Floats, sample_rows
 
-__all__ = ["HEURISTICS", "choose_gamma"]
-
 HEURISTICS = ("median", "scale")
 
 #: Rows whose pairs the median is taken over: half a million pairs.

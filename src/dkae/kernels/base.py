@@ -17,8 +17,6 @@ from sklearn.base import BaseEstimator
 
 from dkae.grams import Floats, Gram, RowsGram, finite_float32
 
-__all__ = ["Kernel"]
-
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
     """A kernel function κ(x, y), with its parameters as a scikit-learn estimator has them."""

@@ -18,15 +18,6 @@ from dkae._runtime.checks import check_integer, check_number
 from dkae.grams import CombinedGram, Floats, Gram, RowsGram, sample_rows
 from dkae.kernels.base import Kernel
 
-__all__ = [
-    "CenteredKernel",
-    "NormalizedKernel",
-    "ProductKernel",
-    "SumKernel",
-    "center",
-    "normalize",
-]
-
 
 def center(kernel: Kernel, *, max_reference: int | None = 1000) -> CenteredKernel:
     """Return the kernel with the mean of the data at the origin of its space."""

@@ -17,8 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from dkae.grams import Floats, Gram, RowsGram, finite_float32
 from dkae.kernels.base import Kernel
 
-__all__ = ["FeatureGram", "FeatureKernel", "TransformerKernel", "check_fitted"]
-
 
 class FeatureKernel(Kernel):
     """A kernel that is the inner product of explicit features."""

@@ -12,8 +12,6 @@ from dkae.grams import Floats, Gram, RowsGram
 from dkae.kernels.base import Kernel
 from dkae.kernels.rows import RowIndex
 
-__all__ = ["IdealKernel", "ideal_gram", "ideal_kernel"]
-
 #: The label of a row without a label, as in scikit-learn's semi-supervised methods.
 UNLABELLED = -1
 

@@ -13,8 +13,6 @@ from dkae.grams import Floats
 from dkae.kernels.bandwidth import choose_gamma
 from dkae.kernels.base import Kernel
 
-__all__ = ["FunctionKernel", "GaussianProcessKernel", "PairwiseKernel", "pairwise_names"]
-
 
 def pairwise_names() -> list[str]:
     """Return the names that scikit-learn's ``pairwise_kernels`` knows."""

@@ -19,8 +19,6 @@ from dkae.grams import Floats, Gram, RowsGram
 from dkae.kernels.base import Kernel
 from dkae.kernels.features import FeatureKernel, check_fitted
 
-__all__ = ["ForestKernel", "agreements", "smallest_integers"]
-
 
 def agreements(a: NDArray[Any], b: NDArray[Any]) -> Floats:
     """Return in how many columns each row of `a` equals each row of `b`.

@@ -11,8 +11,6 @@ from dkae.grams import Floats, Gram, MatrixGram, asymmetry_of, check_symmetry, f
 from dkae.kernels.base import Kernel
 from dkae.kernels.rows import RowIndex
 
-__all__ = ["Precomputed"]
-
 #: Rows of the Gram that are looked at together when the whole of it is checked.
 N_CHUNK_ROWS = 256
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from dkae.grams import Rows
 
-__all__ = ["RowIndex"]
-
 
 class RowIndex:
     """Finds rows of X among n known ones: by their content, or by their order if none are given.

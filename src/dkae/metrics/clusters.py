@@ -10,8 +10,6 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from dkae.grams import Rows
 
-__all__ = ["ClusteringScores", "cluster_accuracy", "clustering_scores", "count_labels"]
-
 
 class ClusteringScores(NamedTuple):
     """Three measures of agreement; each is 1 if clusters and classes are the same up to names."""

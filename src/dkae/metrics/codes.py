@@ -14,8 +14,6 @@ from dkae.grams import Gram, GramLike, as_gram
 from dkae.kernels.features import FeatureGram
 from dkae.metrics.comparison import Doubles, check_sizes, tiles
 
-__all__ = ["alignment_loss_curve", "code_gram", "psnr", "reconstruction_error"]
-
 #: Entries of X that are looked at together: 8 MB in float64.
 N_CHUNK_ENTRIES = 2**20
 #: Rows of codes that are looked at together.

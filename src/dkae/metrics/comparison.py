@@ -24,15 +24,6 @@ from numpy.typing import NDArray
 from dkae.grams import Floats, Gram, GramLike, Rows, as_gram
 from dkae.kernels.features import FeatureGram
 
-__all__ = [
-    "Doubles",
-    "GramComparison",
-    "check_sizes",
-    "compare",
-    "compare_grams",
-    "tiles",
-]
-
 Doubles = NDArray[np.float64]
 
 #: Rows of a tile: a tile in float64 is 8 MB.

@@ -17,15 +17,6 @@ from dkae.kernels.labels import IdealKernel
 from dkae.metrics.clusters import count_labels
 from dkae.metrics.comparison import check_sizes, compare
 
-__all__ = [
-    "alignment",
-    "alignment_loss",
-    "centered_alignment",
-    "ideal_loss",
-    "mean_over_blocks",
-    "relative_error",
-]
-
 
 def alignment(a: GramLike, b: GramLike) -> float:
     r"""Return the kernel alignment (Eq. 7): the cosine of the angle between two matrices.

@@ -11,8 +11,6 @@ from torch import Tensor, nn
 
 from dkae.networks.protocol import seeded
 
-__all__ = ["ConvolutionalAutoencoder"]
-
 
 class ConvolutionalAutoencoder(nn.Module):
     """Halves an image once for each number of channels; the code is linear in the last ones.

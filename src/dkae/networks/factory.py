@@ -14,8 +14,6 @@ from dkae._runtime.fitting import warn_caller
 from dkae.grams import Floats
 from dkae.networks.stacked import ACTIVATIONS, Autoencoder, Layer
 
-__all__ = ["StackedNetwork", "build_autoencoder", "choose_output_activation"]
-
 
 @dataclass(frozen=True)
 class StackedNetwork:

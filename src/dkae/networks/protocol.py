@@ -24,8 +24,6 @@ from torch import Tensor, nn
 
 from dkae.grams import Floats
 
-__all__ = ["Factory", "Network", "Stage", "build_network", "check_network", "seeded"]
-
 
 class Network(Protocol):
     """The two maps; a network is a `torch.nn.Module` besides."""

@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from dkae.networks.protocol import seeded
 
-__all__ = ["ResidualAutoencoder"]
-
 
 class ResidualBlock(nn.Module):
     """One step of the formula above: what it adds starts small, so that deep stacks train."""

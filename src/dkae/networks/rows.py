@@ -10,8 +10,6 @@ from torch import Tensor, nn
 
 from dkae.grams import Floats
 
-__all__ = ["decode_rows", "encode_rows"]
-
 #: Rows of an array that go through the network together.
 N_CHUNK_ROWS = 4096
 

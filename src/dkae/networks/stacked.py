@@ -23,8 +23,6 @@ from torch.nn import functional as F
 from dkae._runtime.checks import check_choice
 from dkae.networks.protocol import Stage
 
-__all__ = ["ACTIVATIONS", "Autoencoder", "Layer"]
-
 #: Activations by name; the first four are spelled as in scikit-learn's MLPRegressor.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": lambda x: x,

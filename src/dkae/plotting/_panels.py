@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from dkae.plotting.style import STYLE
 
-__all__ = ["check_labels", "names_of", "open_panels", "style_for"]
-
 
 def style_for(ax: object) -> AbstractContextManager[None]:
     """Return the context to draw in: the house style for a new figure; given Axes keep theirs."""

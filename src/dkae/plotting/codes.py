@@ -14,8 +14,6 @@ from dkae._runtime.checks import check_choice, check_integer
 from dkae.plotting._panels import check_labels, names_of, open_panels, style_for
 from dkae.plotting.style import BLUE, CLASS_COLORS, CLASS_MARKERS
 
-__all__ = ["CodeSpaceDisplay"]
-
 #: Classes that have a colour, a marker and an entry in the legend.
 MAX_CLASSES = len(CLASS_COLORS)
 #: Points from which on a vector file holds their picture rather than each of them.

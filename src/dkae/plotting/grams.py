@@ -13,8 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkae.plotting._panels import check_labels, names_of, open_panels, style_for
 
-__all__ = ["GramDisplay"]
-
 #: Rows of a matrix that are drawn; more would be finer than the pixels of a screen.
 N_ROWS = 300
 #: Parts of an axis of which each has room for the name of a class.

@@ -14,8 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from dkae.plotting._panels import open_panels, style_for
 from dkae.plotting.style import BLUE, SOFT, VERMILLION, plain_log_ticks
 
-__all__ = ["HistoryDisplay"]
-
 _TERMS = {"reconstruction_loss": "Reconstruction loss", "alignment_loss": "Alignment loss"}
 _PARTS: dict[str, dict[str, Any]] = {
     "": {"label": "training", "color": BLUE, "marker": "o", "linestyle": "-"},

@@ -16,8 +16,6 @@ from dkae._runtime.checks import check_integer
 from dkae.plotting._panels import check_labels, names_of, open_panels, style_for
 from dkae.plotting.style import CLASS_COLORS, LINE
 
-__all__ = ["ReconstructionDisplay"]
-
 #: Features from which on a square number of them is taken for an image, of 8 × 8 pixels.
 MIN_PIXELS = 64
 #: Pixels that an image has at least on its longer side, and those left blank above and beside it.

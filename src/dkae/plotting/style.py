@@ -10,22 +10,6 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-__all__ = [
-    "BLUE",
-    "CLASS_COLORS",
-    "CLASS_MARKERS",
-    "GREEN",
-    "INK",
-    "LINE",
-    "PAPER",
-    "PURPLE",
-    "SOFT",
-    "STYLE",
-    "VERMILLION",
-    "new_figure",
-    "plain_log_ticks",
-]
-
 #: Ink, quiet text, rules and ground of a light page. A page that inlines a figure may put its own
 #: instead, so each must be a colour that nothing else is drawn in.
 INK, SOFT, LINE, PAPER = "#1d1d1e", "#66666b", "#d9d9dd", "#fefefd"

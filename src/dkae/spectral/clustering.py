@@ -21,8 +21,6 @@ from sklearn.utils import check_array
 
 from dkae._runtime.checks import check_integer
 
-__all__ = ["spectral_clustering", "spectral_embedding"]
-
 
 def spectral_clustering(codes: Any, n_clusters: int, *, random_state: Any = None) -> NDArray[Any]:
     """Return the cluster of each row, from 0 to n_clusters - 1.

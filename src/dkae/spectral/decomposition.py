@@ -20,8 +20,6 @@ from dkae.grams import NEGATIVE_MASS_TOLERANCE, Gram, asymmetry_of, check_symmet
 from dkae.spectral.eigensolver import Eigenpairs, dense_eigenpairs, largest_eigenpairs
 from dkae.spectral.operators import FeatureOperator, GramOperator
 
-__all__ = ["SOLVERS", "Components", "Decomposition"]
-
 SOLVERS = ("auto", "dense", "lanczos")
 #: Up to this size a matrix is decomposed whole: it takes less than a second.
 N_DENSE = 1024

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from scipy import linalg
 from torch import Tensor
 
-__all__ = ["Eigenpairs", "dense_eigenpairs", "largest_eigenpairs"]
-
 #: Columns that are multiplied together. The fewer they are, the fewer products it takes in all.
 N_BLOCK = 32
 #: Residuals relative to the largest eigenvalue at which a pair counts as found, by precision.

@@ -31,8 +31,6 @@ from dkae.kernels.features import FeatureGram
 from dkae.spectral.decomposition import SOLVERS, Components, Decomposition
 from dkae.spectral.operators import times
 
-__all__ = ["KernelPCA"]
-
 #: Rows that are transformed together.
 N_CHUNK_ROWS = 1024
 

@@ -18,8 +18,6 @@ from torch.nn import functional as F
 
 from dkae.grams import Gram
 
-__all__ = ["FeatureOperator", "GramOperator", "tiled_product", "times"]
-
 #: Rows of a tile of the Gram matrix.
 N_TILE_ROWS = 1024
 

@@ -27,8 +27,6 @@ from dkae._runtime.fitting import unchanged_on_failure, warn_caller
 from dkae.kernels.bandwidth import choose_gamma
 from dkae.kernels.pairwise import pairwise_names
 
-__all__ = ["PreImage"]
-
 #: What α is chosen from; the paper found 0.5.
 ALPHAS = (1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0, 5.0)
 

@@ -18,18 +18,6 @@ if TYPE_CHECKING:
     from dkae.training.phases import Phase
     from dkae.training.trainer import Trainer
 
-__all__ = [
-    "EVENTS",
-    "Callback",
-    "EarlyStopping",
-    "History",
-    "ProgressBar",
-    "Record",
-    "check_callbacks",
-    "losses_of",
-    "wants_progress",
-]
-
 #: What stands in ``history_`` for an epoch: phase, number, losses.
 Record = dict[str, str | int | float]
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from dkae.training.phases import Phase
     from dkae.training.trainer import Trainer
 
-__all__ = ["Checkpoint", "check_path"]
-
 FORMAT = "dkae checkpoint 2"
 
 #: Least time between two writes: the file has three times the size of the weights.

@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from dkae._runtime.devices import autocast
 from dkae.training.optimization import Optimizer
 
-__all__ = ["Engine"]
-
 
 class Engine:
     """One process on one device.

@@ -15,8 +15,6 @@ from torch import Tensor, nn
 from dkae.grams import Floats, Gram, finite_float32, sample_rows
 from dkae.training.settings import Settings
 
-__all__ = ["check_same_run", "fingerprint"]
-
 #: Rows whose block of the prior stands for the kernel.
 N_KERNEL_ROWS = 64
 #: What differs is named without its value, which says nothing to a person.

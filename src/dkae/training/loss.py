@@ -9,8 +9,6 @@ from torch import Tensor
 
 from dkae.alignment import Measure, frobenius
 
-__all__ = ["Losses", "dkae_loss", "reconstruction_loss"]
-
 
 class Losses(NamedTuple):
     """The loss of a batch and its two terms, each a tensor with one element."""

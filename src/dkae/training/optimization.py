@@ -11,8 +11,6 @@ from torch import nn
 
 from dkae._runtime.checks import check_choice
 
-__all__ = ["LEARNING_RATES", "OPTIMIZERS", "Optimization", "Optimizer", "Schedule"]
-
 Optimizer = torch.optim.Optimizer
 Schedule = torch.optim.lr_scheduler.LRScheduler
 

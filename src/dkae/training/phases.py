@@ -21,8 +21,6 @@ from torch import Tensor, nn
 
 from dkae.training.settings import Settings
 
-__all__ = ["DECODER", "FINE_TUNING", "Phase", "plan_phases"]
-
 #: Names in the history: the training end to end, and the decoder alone.
 FINE_TUNING = "fine-tuning"
 DECODER = "decoder"

@@ -24,8 +24,6 @@ from dkae.training.settings import Settings
 from dkae.training.sources import BatchSource, split_rows
 from dkae.training.trainer import Trainer, check_finite
 
-__all__ = ["Training"]
-
 
 class Training:
     """A training that is set up, and can be run once.

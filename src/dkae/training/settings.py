@@ -15,8 +15,6 @@ from dkae.alignment import make_measure
 from dkae.training.optimization import LEARNING_RATES, check_optimizer
 from dkae.training.sources import batches_per_epoch
 
-__all__ = ["Settings"]
-
 
 @dataclass(frozen=True)
 class Settings:

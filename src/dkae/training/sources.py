@@ -19,8 +19,6 @@ from torch import Tensor
 from dkae._runtime.checks import check_choice, check_integer
 from dkae.grams import Floats, Gram, Rows, finite_float32
 
-__all__ = ["Batch", "BatchSource", "Source", "batches_per_epoch", "split_rows"]
-
 
 class Batch(NamedTuple):
     """What one training step needs."""

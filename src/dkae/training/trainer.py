@@ -17,8 +17,6 @@ from dkae.training.optimization import Optimization
 from dkae.training.phases import Phase
 from dkae.training.sources import Batch, Source
 
-__all__ = ["Trainer", "check_finite"]
-
 #: Names of the fields of `Losses` in a record.
 _NAMES = ("loss", "reconstruction_loss", "alignment_loss")
 

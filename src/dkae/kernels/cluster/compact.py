@@ -29,8 +29,6 @@ from dkae.kernels.partitions import smallest_integers
 #: Columns of the Gram matrix that are computed together: their posteriors fit into the caches.
 N_COLUMNS = 256
 
-__all__ = ["CompactPosteriors", "compress", "concatenate"]
-
 
 @dataclass(frozen=True)
 class CompactPosteriors:

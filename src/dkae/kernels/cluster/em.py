@@ -20,8 +20,6 @@ from torch import Tensor
 from dkae._runtime.threads import in_threads
 from dkae.kernels.cluster.mixtures import Mixtures, batches, log_joint_of, moments_of, soft_max
 
-__all__ = ["FitResult", "fit_mixtures"]
-
 #: Posteriors that change by no more than this, the round-off of float64, have not moved.
 UNMOVED = 2.0**-52
 #: A row with a smaller share of a component than this is lost in the round-off of its moments,

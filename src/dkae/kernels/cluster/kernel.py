@@ -33,8 +33,6 @@ from dkae.kernels.cluster.screening import Screening
 from dkae.kernels.cluster.starts import INITS, start_mixtures
 from dkae.kernels.features import FeatureGram, FeatureKernel
 
-__all__ = ["ProbabilisticClusterKernel"]
-
 #: Rows whose posteriors are computed together, in each thread: 57 MB in float64 at 13,920
 #: components. Fewer make the products slower.
 N_CHUNK_ROWS = 512

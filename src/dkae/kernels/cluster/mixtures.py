@@ -28,20 +28,6 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-__all__ = [
-    "COVARIANCES",
-    "Mixtures",
-    "batches",
-    "by_size",
-    "equal_sizes",
-    "linear_form",
-    "log_joint",
-    "log_joint_of",
-    "moments_of",
-    "posteriors",
-    "soft_max",
-]
-
 COVARIANCES = ("diag", "full", "spherical")
 
 #: Parameters of the components that are treated together take at most about this many bytes: what

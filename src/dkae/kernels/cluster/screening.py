@@ -31,8 +31,6 @@ from dkae.kernels.cluster.compact import CompactPosteriors, compress
 from dkae.kernels.cluster.mixtures import Mixtures, equal_sizes, linear_form, moments_of, posteriors
 from dkae.kernels.partitions import smallest_integers
 
-__all__ = ["Screening"]
-
 #: Unit round-off of float32.
 ROUND_OFF = 2.0**-24
 #: If more than this share of the components matters, float64 for all is faster.

@@ -17,8 +17,6 @@ from torch import Tensor
 
 from dkae.kernels.cluster.mixtures import Mixtures, log_joint
 
-__all__ = ["INITS", "start_mixtures"]
-
 INITS = ("random", "k-means++")
 
 
