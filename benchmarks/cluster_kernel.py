@@ -122,7 +122,7 @@ def fit_and_posteriors(X: np.ndarray) -> tuple[dict[str, Any], ProbabilisticClus
 
 def gram_blocks(kernel: ProbabilisticClusterKernel, X: np.ndarray) -> dict[str, Any]:
     prior, rng = kernel.on(X[:2000]), np.random.default_rng(0)
-    dense = prior.posteriors.dense()
+    dense = np.ascontiguousarray(prior.rows.posteriors.transposed().T)
     batches = [rng.choice(2000, 200, replace=False) for _ in range(20)]
 
     def compact() -> None:

@@ -391,19 +391,19 @@ class DeepKernelizedAutoencoder(
         gram : array of shape (n_samples, n_samples) or Gram, optional
             Gram matrix of these rows; needed if the model was fitted with a matrix.
         """
+        prior = self.prior_gram(X) if gram is None else gram_of(gram, X)
+        return max(0.0, compare_grams(np.asarray(self.transform(X)), prior).alignment)
+
+    def prior_gram(self, X: Any) -> Gram:
+        """Return the Gram matrix of the kernel on the rows of X, to be read block by block."""
         check_is_fitted(self)
-        X = self._check_rows(X, reset=False)
-        if gram is not None:
-            prior = gram_of(gram, X)
-        elif self.kernel_ is not None:
-            prior = self.kernel_.on(self._kernel_rows(X))
-        else:
+        if self.kernel_ is None:
             raise ValueError(
                 "the model has no kernel that it could evaluate on X, because it was fitted with a "
                 "Gram matrix or loaded without its kernel: pass gram=, the Gram matrix of these "
                 "rows"
             )
-        return max(0.0, compare_grams(encode_rows(self.network_, X), prior).alignment)
+        return self.kernel_.on(self._kernel_rows(self._check_rows(X, reset=False)))
 
     # --- the parts of fit --------------------------------------------------------------------
 

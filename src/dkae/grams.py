@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, TypeAlias
@@ -102,10 +103,11 @@ class Gram(ABC):
         return f"<{type(self).__name__} of {len(self)} rows, {self.name}>"
 
 
+@dataclass(repr=False, eq=False)
 class RowsGram(Gram):
     """A function of two rows, on the rows of anything that is indexed by row numbers.
 
-    Parameters
+    Attributes
     ----------
     rows : indexed by an array of row numbers
         The data, or what is kept of each row: its features, its label, its posteriors.
@@ -117,13 +119,10 @@ class RowsGram(Gram):
         The fitted kernel whose matrix this is.
     """
 
-    def __init__(
-        self, rows: Any, function: Callable[[Any, Any], Any], name: str, kernel: Any = None
-    ) -> None:
-        self.rows = rows
-        self.function = function
-        self.name = name
-        self.kernel = kernel
+    rows: Any
+    function: Callable[[Any, Any], Any]
+    name: str
+    kernel: Any = None
 
     def __len__(self) -> int:
         shape = getattr(self.rows, "shape", None)  # a sparse matrix has no length

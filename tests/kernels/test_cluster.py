@@ -213,8 +213,10 @@ class TestScreening:
         ours = screening.Screening(mixtures, epsilon).compress(rows)
         theirs = compress(exact, mixtures.sizes.tolist(), epsilon)
         np.testing.assert_array_equal(ours.top, theirs.top)
-        np.testing.assert_allclose(ours.dense(), theirs.dense(), atol=2e-5 + epsilon / 2)
-        error = np.abs(ours.dense() - exact.numpy())
+        np.testing.assert_allclose(
+            ours.transposed().T, theirs.transposed().T, atol=2e-5 + epsilon / 2
+        )
+        error = np.abs(ours.transposed().T - exact.numpy())
         assert error.max() <= epsilon + 1e-6
 
     def test_rivals_are_found_on_real_digits(self, mnist):
@@ -226,13 +228,13 @@ class TestScreening:
         expected = screening.Screening(mixtures, 1e-3).compress(rows)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             ours = screening.Screening(mixtures, 1e-3).compress(rows)
-        np.testing.assert_array_equal(ours.dense(), expected.dense())
+        np.testing.assert_array_equal(ours.transposed().T, expected.transposed().T)
 
     def test_sharp_posteriors_have_no_rivals(self):
         X = np.repeat(np.eye(4) * 100, 10, axis=0) + np.arange(40)[:, None] * 1e-3
         kernel = ProbabilisticClusterKernel(2, 2, random_state=0, reg_covar=1e-3).fit(X)
         compact = screening.Screening(kernel.mixtures_, 1e-4).compress(kernel._reduce(X))
-        np.testing.assert_allclose(compact.dense(), kernel.transform(X), atol=1e-4)
+        np.testing.assert_allclose(compact.transposed().T, kernel.transform(X), atol=1e-4)
 
     def test_error_of_float32_is_within_its_estimate(self, mnist):
         mixtures, rows, _ = mnist
@@ -285,7 +287,7 @@ class TestCompactForm:
         exact = (posteriors @ posteriors.T).numpy() / len(sizes)
         error = np.abs(compact.product(compact) / len(sizes) - exact)
         assert error.max() <= tolerance + 1e-6
-        dense = compact.dense()
+        dense = compact.transposed().T
         np.testing.assert_allclose(dense @ dense.T / 5, exact, atol=tolerance)
         np.testing.assert_allclose(compact.squared_norms(), (dense**2).sum(axis=1), rtol=1e-5)
 
@@ -308,7 +310,7 @@ class TestCompactForm:
         joined = concatenate(
             [compress(posteriors[i : i + 7], [3, 3], 1e-3) for i in range(0, 30, 7)]
         )
-        np.testing.assert_array_equal(joined.dense(), whole.dense())
+        np.testing.assert_array_equal(joined.transposed().T, whole.transposed().T)
 
     def test_size_of_real_posteriors(self):
         """20,000 rows must stay well under 100 MB, so a row under 5,000 bytes."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dkae.networks import ACTIVATIONS, Autoencoder, Layer, build_autoencoder
+from dkae.networks import ACTIVATIONS, Autoencoder, Layer, StackedNetwork
 
 
 def build(sizes=(6, 5, 4, 3), *, seed=0, **params) -> Autoencoder:
@@ -16,7 +16,8 @@ def build(sizes=(6, 5, 4, 3), *, seed=0, **params) -> Autoencoder:
         "output_activation": "sigmoid",
     }
     generator = torch.Generator().manual_seed(seed)
-    return build_autoencoder(sizes, generator=generator, **(defaults | params))
+    d, *hidden, width = sizes
+    return StackedNetwork(hidden, **(defaults | params))((d,), width, generator)
 
 
 def sigmoid(x):

@@ -63,7 +63,7 @@ def test_gram_that_is_read_by_blocks(model, digits):
 
 
 @pytest.mark.parametrize("shape", [(5, 4, 3), (5, 1, 4, 3), (5, 3, 4, 3)])
-def test_images_are_flattened_for_a_kernel_by_name(shape):
+def test_model_of_images(shape):
     X = np.random.default_rng(0).random(shape, dtype=np.float32)
     prior, codes = images_of(GramDisplay.from_estimator(ImageModel().fit(X), X))
     np.testing.assert_allclose(prior, codes, rtol=1e-5)
@@ -103,7 +103,7 @@ def test_unfitted_model(digits):
 
 @pytest.mark.parametrize("gram", [np.eye(3), Blocks(np.eye(3))])
 def test_gram_of_other_rows(model, digits, gram):
-    with pytest.raises(ValueError, match="gram has 3 rows, but X has 300"):
+    with pytest.raises(ValueError, match="gram has .*3.*, but X has 300"):
         GramDisplay.from_estimator(model, digits, gram=gram)
 
 

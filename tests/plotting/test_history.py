@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from dkae import DeepKernelizedAutoencoder
@@ -63,21 +62,9 @@ def test_legend_has_each_part_once(model):
 
 
 def test_epochs_are_counted_where_steps_follow_from_the_data(tiny, digits):
-    display = HistoryDisplay.from_estimator(tiny(epoch="samples").fit(digits))
+    display = HistoryDisplay.from_estimator(tiny(steps_per_epoch="samples").fit(digits))
     assert list(curves_of(display.ax_[0], "training")[:, 0]) == [1, 2]
     assert [ax.get_xlabel() for ax in display.ax_] == ["epoch", "epoch"]
-
-
-def test_steps_by_their_new_name(model):
-    class Renamed(BaseEstimator):
-        history_ = model.history_
-        steps_per_epoch = 7
-
-        def fit(self, X, y=None):
-            """Only what can be fitted is an estimator."""
-
-    display = HistoryDisplay.from_estimator(Renamed())
-    assert curves_of(display.ax_[0], "training")[0, 0] == 7
 
 
 def test_plain_autoencoder_has_no_alignment_loss(tiny, digits):

@@ -42,6 +42,7 @@ _ARRAYS = ".npy .npz .csv"
 @click.option("--set", "extra", multiple=True, metavar="NAME=VALUE", help="Any other parameter.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @click.option("--checkpoint", help="File to go on from after an interruption.")
+@clear_errors()
 def fit(
     data: str,
     out: Path,
@@ -52,21 +53,19 @@ def fit(
     **options: Any,
 ) -> None:
     """Learn a feature map from DATA and save it as one file."""
-    with clear_errors():
-        from dkae._runtime.checks import check_choice
-        from dkae.datasets.files import read_array
-        from dkae.persistence import save
-        from dkae.recipes import RECIPES
+    from dkae._runtime.checks import check_choice
+    from dkae.persistence import save
+    from dkae.recipes import RECIPES
 
-        params = {"verbose": int(not options.pop("quiet"))} | _given(options) | _parse_pairs(extra)
-        model = RECIPES[check_choice("recipe", recipe, RECIPES)]()
-        _check_names(params, model.get_params(deep=False))
-        rows = read_array(data)
-        prior = None if gram is None else read_array(gram)
-        model.set_params(**params).fit(rows, gram=prior, checkpoint=checkpoint)
-        save(model, out)
-        if checkpoint is not None:
-            Path(checkpoint).unlink(missing_ok=True)
+    params = {"verbose": int(not options.pop("quiet"))} | _given(options) | _parse_pairs(extra)
+    model = RECIPES[check_choice("recipe", recipe, RECIPES)]()
+    _check_names(params, model.get_params(deep=False))
+    rows = _read(data)
+    prior = None if gram is None else _read(gram)
+    model.set_params(**params).fit(rows, gram=prior, checkpoint=checkpoint)
+    save(model, out)
+    if checkpoint is not None:
+        Path(checkpoint).unlink(missing_ok=True)
     # Where the decoder learns alone, L_c is that of the epoch before: the codes stand still.
     last = {name: value for record in model.history_ for name, value in record.items()}
     losses = "  ".join(f"{name} {last[name]:.5g}" for name in last if name.endswith("loss"))
@@ -79,32 +78,24 @@ def fit(
 @_MODEL
 @click.argument("data")
 @output(_ARRAYS)
+@clear_errors()
 def transform(model: Path, data: str, out: Path) -> None:
     """Map the rows of DATA into kernel space."""
-    with clear_errors():
-        from dkae.datasets.files import read_array, write_array
-        from dkae.persistence import load
-
-        fitted = load(model, device="auto")
-        codes = fitted.transform(read_array(data))
-        write_array(out, codes, list(fitted.get_feature_names_out()))
-    click.echo(f"{out}: codes of shape {codes.shape}")
+    fitted, table = _load(model), _read(data)
+    codes = fitted.transform(table)
+    _write(out, codes, list(fitted.get_feature_names_out()), "codes")
 
 
 @click.command(epilog=example("dkae inverse model.safetensors codes.npy -o rows.csv"))
 @_MODEL
 @click.argument("codes")
 @output(_ARRAYS)
+@clear_errors()
 def inverse(model: Path, codes: str, out: Path) -> None:
     """Map CODES (a file, as transform writes it) back to input space."""
-    with clear_errors():
-        from dkae.datasets.files import read_array, write_array
-        from dkae.persistence import load
-
-        fitted = load(model, device="auto")
-        rows = fitted.inverse_transform(read_array(codes))
-        write_array(out, rows, _input_names(fitted, rows))
-    click.echo(f"{out}: rows of shape {rows.shape}")
+    fitted = _load(model)
+    rows = fitted.inverse_transform(_read(codes))
+    _write(out, rows, _input_names(fitted, rows))
 
 
 @click.command(
@@ -118,17 +109,14 @@ def inverse(model: Path, codes: str, out: Path) -> None:
 @click.option("--clean", required=True, help="Rows without noise, such as the training rows.")
 @click.option("--components", default=32, show_default=True, help="Principal components to keep.")
 @output(_ARRAYS)
+@clear_errors()
 def denoise(model: Path, noisy: str, clean: str, components: int, out: Path) -> None:
     """Remove from the rows of NOISY what the codes of clean rows do not have."""
-    with clear_errors():
-        from dkae import codespace
-        from dkae.datasets.files import read_array, write_array
-        from dkae.persistence import load
+    from dkae import codespace
 
-        fitted = load(model, device="auto")
-        rows = codespace.denoise(fitted, read_array(noisy), read_array(clean), components)
-        write_array(out, rows, _input_names(fitted, rows))
-    click.echo(f"{out}: rows of shape {rows.shape}")
+    fitted = _load(model)
+    rows = codespace.denoise(fitted, _read(noisy), _read(clean), components)
+    _write(out, rows, _input_names(fitted, rows))
 
 
 @click.command(
@@ -142,50 +130,63 @@ def denoise(model: Path, noisy: str, clean: str, components: int, out: Path) -> 
 @click.option("--between", required=True, type=(int, int), help="Numbers of two rows, from 0.")
 @click.option("--steps", default=9, show_default=True, help="Points, both ends included.")
 @output(_ARRAYS)
+@clear_errors()
 def interpolate(model: Path, data: str, between: tuple[int, int], steps: int, out: Path) -> None:
     """Write the rows on the straight line through kernel space between two rows of DATA."""
-    with clear_errors():
-        from dkae import codespace
-        from dkae.datasets.files import read_array, write_array
-        from dkae.persistence import load
+    from dkae import codespace
 
-        fitted, table = load(model, device="auto"), read_array(data)
-        for row in between:
-            if not 0 <= row < len(table):
-                raise ValueError(f"--between {row}: DATA has rows 0 to {len(table) - 1}")
-        x, y = (table[row] for row in between)
-        rows = codespace.interpolate(fitted, x, y, steps)
-        write_array(out, rows, _input_names(fitted, rows))
-    click.echo(f"{out}: rows of shape {rows.shape}")
+    fitted, table = _load(model), _read(data)
+    for row in between:
+        if not 0 <= row < len(table):
+            raise ValueError(f"--between {row}: DATA has rows 0 to {len(table) - 1}")
+    x, y = (table[row] for row in between)
+    rows = codespace.interpolate(fitted, x, y, steps)
+    _write(out, rows, _input_names(fitted, rows))
 
 
 @click.command(epilog=example("dkae score model.safetensors mnist20k:test", note=DATA_HELP))
 @_MODEL
 @click.argument("data")
 @click.option("--gram", help="File with the Gram matrix of the rows, if the model has no kernel.")
+@clear_errors()
 def score(model: Path, data: str, gram: str | None) -> None:
     """Measure on DATA how well codes represent the kernel and how well rows come back.
 
     Prints JSON: the alignment A in [0, 1], the loss L_c, and the mean squared error.
     """
-    with clear_errors():
-        import numpy as np
+    from dkae import kernels, metrics
 
-        from dkae.datasets.files import read_array
-        from dkae.persistence import load
-
-        fitted = load(model, device="auto")
-        rows = np.asarray(read_array(data), dtype=np.float32)
-        # First of all, because it says what is missing.
-        alignment = fitted.score(rows, gram=None if gram is None else read_array(gram))
-        back = fitted.inverse_transform(fitted.transform(rows))
-        result = {
-            "rows": len(rows),
-            "alignment": alignment,
-            "alignment_loss": (2 - 2 * alignment) ** 0.5,
-            "reconstruction_mse": float(np.mean((back - rows) ** 2)),
-        }
+    fitted, rows = _load(model), _read(data)
+    # First of all, because it says what is missing.
+    prior = fitted.prior_gram(rows) if gram is None else kernels.gram_of(_read(gram), rows)
+    codes = fitted.transform(rows)
+    comparison = metrics.compare_grams(codes, prior)
+    result = {
+        "rows": len(rows),
+        "alignment": max(0.0, comparison.alignment),
+        "alignment_loss": comparison.alignment_loss,
+        "reconstruction_mse": metrics.reconstruction_error(rows, fitted.inverse_transform(codes)),
+    }
     click.echo(json.dumps(result, indent=2))
+
+
+def _load(model: Path) -> Any:
+    from dkae.persistence import load
+
+    return load(model, device="auto")
+
+
+def _read(name: str) -> Any:
+    from dkae.datasets.files import read_array
+
+    return read_array(name)
+
+
+def _write(out: Path, array: Any, names: list[str], what: str = "rows") -> None:
+    from dkae.datasets.files import write_array
+
+    write_array(out, array, names)
+    click.echo(f"{out}: {what} of shape {array.shape}")
 
 
 def _input_names(fitted: Any, rows: Any) -> list[str]:

@@ -23,6 +23,7 @@ from sklearn.manifold import trustworthiness
 from dkae.grams import GramLike
 from dkae.metrics.clusters import ClusteringScores, cluster_accuracy, clustering_scores
 from dkae.metrics.codes import alignment_loss_curve, code_gram, psnr, reconstruction_error
+from dkae.metrics.comparison import GramComparison, compare_grams
 from dkae.metrics.grams import (
     alignment,
     alignment_loss,
@@ -34,6 +35,7 @@ from dkae.metrics.grams import (
 
 __all__ = [
     "ClusteringScores",
+    "GramComparison",
     "GramLike",
     "alignment",
     "alignment_loss",
@@ -42,6 +44,7 @@ __all__ = [
     "cluster_accuracy",
     "clustering_scores",
     "code_gram",
+    "compare_grams",
     "ideal_loss",
     "mean_over_blocks",
     "psnr",

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae.grams import Floats, Gram, GramLike, Rows, as_gram
+from dkae.grams import Floats, Gram, GramLike, as_gram
 from dkae.kernels.features import FeatureGram
 
 Doubles = NDArray[np.float64]
@@ -84,20 +84,9 @@ def compare(a: GramLike, b: GramLike, names: tuple[str, str] = ("a", "b")) -> Gr
     return sums.result()
 
 
-def compare_grams(codes: Floats, prior: Gram, rows: Rows | None = None) -> GramComparison:
-    """Compare the Gram matrix of `codes` with that of the prior.
-
-    Parameters
-    ----------
-    codes : array of shape (n_rows, n_components)
-        Codes of the rows.
-    prior : Gram
-        Gram matrix that they should represent.
-    rows : array of int, optional
-        The rows of the prior that the codes belong to; all of them if not given.
-    """
-    part = prior if rows is None else prior[rows]
-    return compare(FeatureGram(codes, "codes"), part, ("codes", "prior"))
+def compare_grams(codes: Floats, prior: Gram) -> GramComparison:
+    """Compare the Gram matrix of `codes` with the prior that they should represent."""
+    return compare(FeatureGram(codes, "codes"), prior, ("codes", "prior"))
 
 
 def check_sizes(pair: tuple[Gram, Gram], names: tuple[str, str]) -> None:

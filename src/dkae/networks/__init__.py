@@ -1,7 +1,7 @@
 """The networks that map rows to codes and codes back to rows."""
 
 from dkae.networks.convolutional import ConvolutionalAutoencoder
-from dkae.networks.factory import StackedNetwork, build_autoencoder
+from dkae.networks.factory import StackedNetwork
 from dkae.networks.protocol import Factory, Network, Stage, build_network, check_network, seeded
 from dkae.networks.residual import ResidualAutoencoder
 from dkae.networks.rows import decode_rows, encode_rows
@@ -17,7 +17,6 @@ __all__ = [
     "ResidualAutoencoder",
     "StackedNetwork",
     "Stage",
-    "build_autoencoder",
     "build_network",
     "check_network",
     "decode_rows",

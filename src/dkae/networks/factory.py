@@ -62,39 +62,19 @@ class StackedNetwork:
                 f"a stacked network maps vectors, but a row of X has the shape {shape}: flatten X "
                 "to two dimensions, or pass another network="
             )
-        network = build_autoencoder(
-            [*shape, *self.hidden_layer_sizes, n_components],
-            activation=self.activation,
-            code_activation=self.code_activation,
-            output_activation=self.output_activation,
-            tied=self.tied,
-            generator=generator,
+        sizes = [*shape, *self.hidden_layer_sizes, n_components]
+        up = [self.activation] * len(self.hidden_layer_sizes) + [self.code_activation]
+        # The decoder of a layer gives back what the layer below put out, with its activation.
+        down = [self.output_activation, *up]
+        network = Autoencoder(
+            Layer(
+                n_in, n_out, activation=a, output_activation=b, tied=self.tied, generator=generator
+            )
+            for (n_in, n_out), a, b in zip(pairwise(sizes), up, down, strict=False)
         )
         if self.lower is not None:
             start_from(self.lower, network)
         return network
-
-
-def build_autoencoder(
-    sizes: Sequence[int],
-    *,
-    activation: str,
-    code_activation: str,
-    output_activation: str,
-    tied: bool = True,
-    generator: torch.Generator | None = None,
-) -> Autoencoder:
-    """Build the stack d - h_1 - ... - N_c from the list of all its widths.
-
-    The decoder of a layer gives back what the layer below put out, so it uses that layer's
-    activation; only the decoder of the first layer uses `output_activation`.
-    """
-    up = [activation] * (len(sizes) - 2) + [code_activation]
-    down = [output_activation, *up]
-    return Autoencoder(
-        Layer(n_in, n_out, activation=a, output_activation=b, tied=tied, generator=generator)
-        for (n_in, n_out), a, b in zip(pairwise(sizes), up, down, strict=False)
-    )
 
 
 def choose_output_activation(name: str, low: float, high: float) -> str:

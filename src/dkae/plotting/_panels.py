@@ -1,10 +1,10 @@
-"""Where a display is drawn, in which style, and what its rows are called."""
+"""What the displays share: where they are drawn, in which style, and what rows are called."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Self
 
 import matplotlib as mpl
 import numpy as np
@@ -12,6 +12,36 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from dkae.plotting.style import STYLE
+
+
+class Display:
+    """Something that can be drawn.
+
+    Attributes
+    ----------
+    ax_ : Axes, or array of Axes for a display of several panels
+    figure_ : Figure
+    """
+
+    #: Width and height in inches of a new figure.
+    figure_size: tuple[float, float]
+    #: None for one panel that is an Axes by itself.
+    n_panels: int | None = None
+
+    def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw on `ax`, or on a new figure; `kwargs` go to the function of matplotlib that draws.
+
+        Several panels take as many Axes, or a single one whose place is divided.
+        """
+        with style_for(ax):
+            panels = open_panels(ax, self.n_panels or 1, self.figure_size)
+            self.ax_: Any = panels[0] if self.n_panels is None else panels
+            self.figure_: Any = panels[0].figure
+            self._draw(kwargs)
+        return self
+
+    def _draw(self, kwargs: dict[str, Any]) -> None:
+        raise NotImplementedError
 
 
 def style_for(ax: object) -> AbstractContextManager[None]:

@@ -6,12 +6,11 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from dkae._runtime.checks import check_choice, check_integer
-from dkae.plotting._panels import check_labels, names_of, open_panels, style_for
+from dkae.plotting._panels import Display, check_labels, names_of
 from dkae.plotting.style import BLUE, CLASS_COLORS, CLASS_MARKERS
 
 #: Classes that have a colour, a marker and an entry in the legend.
@@ -20,7 +19,7 @@ MAX_CLASSES = len(CLASS_COLORS)
 _MAX_VECTORS = 5000
 
 
-class CodeSpaceDisplay:
+class CodeSpaceDisplay(Display):
     """Two coordinates of codes as a scatter plot, coloured by class or by a number.
 
     Parameters
@@ -34,12 +33,9 @@ class CodeSpaceDisplay:
         Words at the axes.
     y_name : str, optional
         Words at the legend or the colour bar.
-
-    Attributes
-    ----------
-    ax_ : Axes
-    figure_ : Figure
     """
+
+    figure_size = (5.6, 4.2)
 
     def __init__(
         self,
@@ -68,23 +64,11 @@ class CodeSpaceDisplay:
         axes: str = "kernel_pca",
         **kwargs: Any,
     ) -> Self:
-        """Draw the codes of X.
+        """Draw two coordinates of the codes of X, `components`, coloured by `y`.
 
-        Parameters
-        ----------
-        model : estimator
-            A fitted model with `transform`.
-        X : array-like of shape (n_samples, ...)
-            Rows to encode.
-        y : array-like of shape (n_samples,), optional
-            Labels or numbers to colour by.
-        components : pair of int, default=(0, 1)
-            Which two coordinates, counted from 0.
-        axes : {"kernel_pca", "codes"}, default="kernel_pca"
-            Coordinates along the principal axes of the codes of X, which are the scores of kernel
-            PCA with the learned kernel ``model.gram``; or components of the codes themselves.
-        ax, **kwargs
-            As in `plot`.
+        With ``axes="kernel_pca"`` they are those along the principal axes of the codes, the scores
+        of kernel PCA with the learned kernel ``model.gram``; with ``axes="codes"``, components of
+        the codes themselves.
         """
         check_choice("axes", axes, ("kernel_pca", "codes"))
         codes = np.asarray(model.transform(X))
@@ -104,8 +88,7 @@ class CodeSpaceDisplay:
         y_name = getattr(y, "name", None)
         return cls(points, labels, names=names, y_name=y_name).plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw on an Axes or on a new figure; `kwargs` go to ``Axes.scatter``."""
+    def _draw(self, kwargs: dict[str, Any]) -> None:
         n = len(self.points)
         look: dict[str, Any] = {
             "s": float(np.clip(600 / math.sqrt(max(n, 1)), 5, 30)),
@@ -113,17 +96,13 @@ class CodeSpaceDisplay:
             "linewidths": 0,
             "rasterized": n > _MAX_VECTORS,
         }
-        with style_for(ax):
-            self.ax_: Axes = open_panels(ax, 1, (5.6, 4.2))[0]
-            self.figure_ = self.ax_.figure
-            self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
-            if self.y is None:
-                self.ax_.scatter(*self.points.T, **({"color": BLUE} | look | kwargs))
-            elif len(np.unique(self.y)) <= MAX_CLASSES:
-                self._draw_classes(self.y, look | kwargs)
-            else:
-                self._draw_on_a_scale(self.y, look | kwargs)
-        return self
+        self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
+        if self.y is None:
+            self.ax_.scatter(*self.points.T, **({"color": BLUE} | look | kwargs))
+        elif len(np.unique(self.y)) <= MAX_CLASSES:
+            self._draw_classes(self.y, look | kwargs)
+        else:
+            self._draw_on_a_scale(self.y, look | kwargs)
 
     def _draw_classes(self, y: NDArray[Any], look: dict[str, Any]) -> None:
         classes, members = np.unique(y, return_inverse=True)

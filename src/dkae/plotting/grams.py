@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from dkae.plotting._panels import check_labels, names_of, open_panels, style_for
+from dkae.kernels import gram_of
+from dkae.plotting._panels import Display, check_labels, names_of
 
 #: Rows of a matrix that are drawn; more would be finer than the pixels of a screen.
 N_ROWS = 300
@@ -19,7 +20,7 @@ N_ROWS = 300
 N_NAMES = 20
 
 
-class GramDisplay:
+class GramDisplay(Display):
     """Gram matrices of the same rows side by side, on one colour scale.
 
     Parameters
@@ -30,12 +31,6 @@ class GramDisplay:
         Labels of the rows, which are sorted by them.
     label, class_name : str
         Words at the colour bar and at the axes.
-
-    Attributes
-    ----------
-    ax_ : array of Axes
-        One for each matrix.
-    figure_ : Figure
     """
 
     def __init__(
@@ -51,6 +46,7 @@ class GramDisplay:
         if n == 0 or shapes != [(n, n)] * len(shapes):
             raise ValueError(f"grams has shapes {shapes}: pass square matrices of the same rows")
         self.grams = grams
+        self.n_panels = len(grams)
         self.classes = None if classes is None else check_labels(classes, n)
         self.label = label
         self.class_name = class_name
@@ -61,18 +57,8 @@ class GramDisplay:
     ) -> Self:
         """Draw the prior beside the kernel that the codes represent, ``model.gram(X)``.
 
-        Parameters
-        ----------
-        model : DeepKernelizedAutoencoder
-            A fitted model.
-        X : array-like of shape (n_samples, ...)
-            Rows to compare on; of more than 300 a sample is drawn.
-        y : array-like of shape (n_samples,), optional
-            Labels to sort the rows by.
-        gram : array of shape (n_samples, n_samples), or object with ``block(rows)``, optional
-            The prior of the rows of X; needed if the model was fitted with a Gram matrix.
-        ax, **kwargs
-            As in `plot`.
+        Of more than 300 rows a sample is drawn, sorted by the labels `y`. `gram` is the prior of
+        the rows of X, an array or a Gram; needed if the model was fitted with a matrix.
         """
         check_is_fitted(model)
         n = len(X)
@@ -92,33 +78,25 @@ class GramDisplay:
         return cls(grams, classes, class_name=class_name).plot(ax=ax, **kwargs)
 
     @property
-    def figure_size(self) -> tuple[float, float]:
+    def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Width and height in inches of the figure that `plot` opens."""
         n, n_lines = len(self.grams), 1 + max(name.count("\n") for name in self.grams)
         return (7.6 if n > 1 else 4.8), 6.4 / max(n, 2) + 0.5 + 0.22 * n_lines
 
-    def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw on an Axes for each matrix, on a single one that is divided, or on a new figure.
-
-        `kwargs` go to ``Axes.imshow``.
-        """
+    def _draw(self, kwargs: dict[str, Any]) -> None:
         low = min(np.min(gram) for gram in self.grams.values())
         high = max(np.max(gram) for gram in self.grams.values())
         # Without interpolation the pixels of an SVG stay crisp: the viewer enlarges them.
         look = {"vmin": low, "vmax": high, "interpolation": "none"} | kwargs
-        with style_for(ax):
-            self.ax_ = open_panels(ax, len(self.grams), self.figure_size)
-            self.figure_ = self.ax_[0].figure
-            for panel, (name, gram) in zip(self.ax_, self.grams.items(), strict=True):
-                image = panel.imshow(gram, **look)
-                panel.set_title(name)
-                self._set_ticks(panel)
-                panel.tick_params(length=0, labelleft=panel is self.ax_[0])
-            self.ax_[0].set_ylabel(self.ax_[0].get_xlabel())
-            # Inside of a panel's frame of reference, and so as high as the matrix in any layout.
-            bar = self.ax_[-1].inset_axes((1.05, 0, 0.05, 1))
-            self.figure_.colorbar(image, cax=bar, label=self.label)
-        return self
+        for panel, (name, gram) in zip(self.ax_, self.grams.items(), strict=True):
+            image = panel.imshow(gram, **look)
+            panel.set_title(name)
+            self._set_ticks(panel)
+            panel.tick_params(length=0, labelleft=panel is self.ax_[0])
+        self.ax_[0].set_ylabel(self.ax_[0].get_xlabel())
+        # Inside of a panel's frame of reference, and so as high as the matrix in any layout.
+        bar = self.ax_[-1].inset_axes((1.05, 0, 0.05, 1))
+        self.figure_.colorbar(image, cax=bar, label=self.label)
 
     def _set_ticks(self, ax: Axes) -> None:
         ax.grid(visible=False)
@@ -141,17 +119,6 @@ class GramDisplay:
 
 def _prior(model: Any, X: Any, gram: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
     """Return the block of the prior of X, from the model's kernel or from what the user gave."""
-    if gram is None:
-        if model.kernel_ is None:
-            raise ValueError(
-                "the model has no kernel that it could evaluate on X, because it was fitted with a "
-                "Gram matrix or loaded without its kernel: pass gram=, the Gram matrix of X"
-            )
-        values = np.asarray(X, dtype=np.float32)
-        # A kernel that has a name knows vectors only.
-        flat = values.reshape(len(values), -1) if isinstance(model.kernel, str) else values
-        gram = model.kernel_.on(flat)
-    if len(gram) != len(X):
-        raise ValueError(f"gram has {len(gram)} rows, but X has {len(X)}: pass that of these rows")
-    block = gram.block(rows) if hasattr(gram, "block") else np.asarray(gram)[np.ix_(rows, rows)]
-    return np.asarray(block)
+    if gram is not None:
+        return gram_of(gram, X).block(rows)
+    return np.asarray(model.prior_gram(X).block(rows))

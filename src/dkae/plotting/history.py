@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from sklearn.utils.validation import check_is_fitted
 
-from dkae.plotting._panels import open_panels, style_for
+from dkae.plotting._panels import Display
 from dkae.plotting.style import BLUE, SOFT, VERMILLION, plain_log_ticks
 
 _TERMS = {"reconstruction_loss": "Reconstruction loss", "alignment_loss": "Alignment loss"}
@@ -25,8 +25,8 @@ _MAX_MARKERS = 40
 _LETTER = 0.043
 
 
-class HistoryDisplay:
-    """Both terms of the loss over the training, one panel each.
+class HistoryDisplay(Display):
+    """Both terms of the loss over the training: reconstruction on the left, alignment on the right.
 
     The curve of a phase does not run on into the next one: the loss of a layer below the code is
     not that of the whole network. Epochs without an alignment loss are left blank.
@@ -37,13 +37,9 @@ class HistoryDisplay:
         One record for each epoch, as in ``model.history_``.
     steps_per_epoch : int, optional
         With it the axis counts steps, without it epochs.
-
-    Attributes
-    ----------
-    ax_ : array of two Axes
-        Reconstruction on the left, alignment on the right.
-    figure_ : Figure
     """
+
+    figure_size, n_panels = (7.6, 2.9), 2
 
     def __init__(
         self, history: Sequence[Mapping[str, Any]], *, steps_per_epoch: int | None = None
@@ -62,22 +58,13 @@ class HistoryDisplay:
         The axis counts epochs if their number of steps followed from the data.
         """
         check_is_fitted(model, "history_")
-        # `epoch` is the former name, and counts where it is set.
-        numbers = (getattr(model, name, None) for name in ("epoch", "steps_per_epoch"))
-        steps = next((int(n) for n in numbers if isinstance(n, Integral)), None)
+        n = model.steps_per_epoch
+        steps = int(n) if isinstance(n, Integral) else None
         return cls(model.history_, steps_per_epoch=steps).plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw on two Axes, on a single one that is divided, or on a new figure.
-
-        `kwargs` go to ``Axes.plot``.
-        """
-        with style_for(ax):
-            self.ax_ = open_panels(ax, 2, (7.6, 2.9))
-            self.figure_ = self.ax_[0].figure
-            for panel, term in zip(self.ax_, _TERMS, strict=True):
-                self._draw_term(panel, term, kwargs)
-        return self
+    def _draw(self, kwargs: dict[str, Any]) -> None:
+        for panel, term in zip(self.ax_, _TERMS, strict=True):
+            self._draw_term(panel, term, kwargs)
 
     def _draw_term(self, ax: Axes, term: str, kwargs: dict[str, Any]) -> None:
         unit, n = self.steps_per_epoch or 1, len(self.history)

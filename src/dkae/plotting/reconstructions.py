@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from dkae._runtime.checks import check_integer
-from dkae.plotting._panels import check_labels, names_of, open_panels, style_for
+from dkae.plotting._panels import Display, check_labels, names_of
 from dkae.plotting.style import CLASS_COLORS, LINE
 
 #: Features from which on a square number of them is taken for an image, of 8 × 8 pixels.
@@ -24,7 +23,7 @@ MIN_SIDE, _FRAME = 24, (2, 1)
 _LANE = 0.85
 
 
-class ReconstructionDisplay:
+class ReconstructionDisplay(Display):
     """Rows above their reconstructions as images, or as pairs of lines over the features.
 
     Parameters
@@ -37,11 +36,6 @@ class ReconstructionDisplay:
         least, are taken for square images.
     labels : sequence, optional
         Names of the rows, such as their classes.
-
-    Attributes
-    ----------
-    ax_ : Axes
-    figure_ : Figure
     """
 
     def __init__(
@@ -76,22 +70,9 @@ class ReconstructionDisplay:
         n_rows: int = 10,
         **kwargs: Any,
     ) -> Self:
-        """Draw rows of X and ``model.inverse_transform(model.transform(X))``.
+        """Draw `n_rows` rows of X and ``model.inverse_transform(model.transform(X))``.
 
-        Parameters
-        ----------
-        model : Invertible
-            A fitted model with `transform` and `inverse_transform`.
-        X : array-like of shape (n_samples, ...)
-            Rows to choose from.
-        y : array-like of shape (n_samples,), optional
-            Labels: one row of each class comes first.
-        image_shape : tuple of int, optional
-            As in the constructor.
-        n_rows : int, default=10
-            Number of rows, at most that of X.
-        ax, **kwargs
-            As in `plot`.
+        With the labels `y` one row of each class comes first.
         """
         n_rows = min(check_integer("n_rows", n_rows, at_least=1), len(X))
         chosen, labels = np.arange(n_rows), None
@@ -105,7 +86,7 @@ class ReconstructionDisplay:
         return cls(versions, image_shape, labels=labels).plot(ax=ax, **kwargs)
 
     @property
-    def figure_size(self) -> tuple[float, float]:
+    def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Width and height in inches of the figure that `plot` opens."""
         if len(self.image_shape) == 1:
             return 7.6, 0.5 * self._n + 0.8
@@ -115,24 +96,13 @@ class ReconstructionDisplay:
         lines = 0.1 if self.labels is None else 0.25
         return 7.6, side * height / width * len(self.rows) + lines
 
-    def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw on an Axes or on a new figure.
-
-        `kwargs` go to ``Axes.imshow`` for images, else to ``Axes.plot``. Grey reaches from the
-        lowest to the highest value of the first version, unless `vmin` and `vmax` say otherwise.
-        """
-        with style_for(ax):
-            self.ax_: Axes = open_panels(ax, 1, self.figure_size)[0]
-            self.figure_ = self.ax_.figure
-            if len(self.image_shape) > 1:
-                self._draw_images(kwargs)
-            else:
-                self._draw_lines(kwargs)
-            self.ax_.tick_params(length=0)
-            self.ax_.spines[:].set_visible(False)
-        return self
+    def _draw(self, kwargs: dict[str, Any]) -> None:
+        (self._draw_lines if len(self.image_shape) == 1 else self._draw_images)(kwargs)
+        self.ax_.tick_params(length=0)
+        self.ax_.spines[:].set_visible(False)
 
     def _draw_images(self, kwargs: dict[str, Any]) -> None:
+        """Draw images; grey spans the first version, unless `vmin` and `vmax` say otherwise."""
         images = np.stack(list(self.rows.values()))
         look = {"cmap": "gray", "vmin": images[0].min(), "vmax": images[0].max()} | kwargs
         # One picture of all: no gaps of uneven width from rounding, and one Axes will do.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -11,13 +12,14 @@ from dkae._runtime.devices import autocast
 from dkae.training.optimization import Optimizer
 
 
+@dataclass
 class Engine:
     """One process on one device.
 
     An engine for several processes overrides these three methods: it would give each process its
     share of the rows in `forward` and gather the codes, and average the gradients in `update`.
 
-    Parameters
+    Attributes
     ----------
     device : torch.device
         Where the network runs.
@@ -27,12 +29,9 @@ class Engine:
         Gradients are clipped to this norm.
     """
 
-    def __init__(
-        self, device: torch.device, precision: str = "float32", max_grad_norm: float | None = None
-    ) -> None:
-        self.device = device
-        self.precision = precision
-        self.max_grad_norm = max_grad_norm
+    device: torch.device
+    precision: str = "float32"
+    max_grad_norm: float | None = None
 
     def prepare(self, network: nn.Module) -> None:
         """Put the network where it is trained."""

@@ -110,10 +110,6 @@ class CompactPosteriors:
         norms: Floats = (self.top.shape[1] + excess).astype(np.float32)
         return norms
 
-    def dense(self) -> Floats:
-        """Return the approximated posteriors, (n_samples, n_components)."""
-        return np.ascontiguousarray(self.transposed().T)
-
 
 def compress(posteriors: Tensor, sizes: Sequence[int], epsilon: float) -> CompactPosteriors:
     """Return the compact form of posteriors under mixtures of the given sizes.
