@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from dkae.training.batches import BatchSource
 from joblib import Parallel, delayed
 from sklearn.mixture import GaussianMixture
 from training_step import step_of
@@ -27,7 +28,6 @@ from training_step import step_of
 from dkae.alignment import frobenius
 from dkae.datasets import load_mnist20k
 from dkae.kernels import ProbabilisticClusterKernel, ideal_kernel
-from dkae.training.batches import BatchSource
 
 RESULTS = Path(__file__).parent / "results" / "cluster_kernel.json"
 EVERY = 10

@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from dkae.training.batches import Batch
+from dkae.training.loop import train_step
 from dkae_study.engine.allocation import keep_freed_memory
 from dkae_study.engine.cost import step_operations
 from dkae_study.engine.plan import make_plan
@@ -33,8 +35,6 @@ from dkae_study.paper import LAPTOP, PAPER
 from dkae._runtime.threads import in_threads
 from dkae.grams import Gram
 from dkae.training import DECODER
-from dkae.training.batches import Batch
-from dkae.training.loop import train_step
 from dkae.training.settings import Settings
 
 RESULTS = Path(__file__).parent / "results" / "training_step.json"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from click.testing import CliRunner
+from dkae.training.progress import Silence
 from dkae_study.declaration import Study
 from dkae_study.declaration.configuration import scale_config
 from dkae_study.engine.plan import make_plan
@@ -18,7 +19,6 @@ from dkae_study.paper import PAPER
 from dkae_study.results import Job, Run
 
 from dkae.cli import main
-from dkae.training.progress import Silence
 
 SMOKE = PAPER.scale("smoke")
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}

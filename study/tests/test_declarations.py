@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from dkae.training.batches import batches_per_epoch
 from dkae_study.declaration import Study
 from dkae_study.engine.cost import layer_sizes, steps_per_epoch
 from dkae_study.experiments.alignment_weight import ALIGNMENT_WEIGHTS
@@ -12,7 +13,6 @@ from dkae_study.paper import LAPTOP, PAPER
 from dkae_study.results import Job
 
 from dkae.recipes import RECIPES
-from dkae.training.batches import batches_per_epoch
 from study.tests.helpers import EXPERIMENTS
 
 D = PAPER.data.n_features

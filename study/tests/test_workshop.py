@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dkae.training.progress import Silence
 from dkae_study.declaration import NetworkSpec
 from dkae_study.engine.trainings import Trainings
 from dkae_study.engine.workshop import Workshop
@@ -17,7 +18,6 @@ from dkae import DeepKernelizedAutoencoder
 from dkae.kernels import ProbabilisticClusterKernel
 from dkae.persistence import load, save
 from dkae.spectral import KernelPCA
-from dkae.training.progress import Silence
 from study.tests.helpers import SMOKE
 
 NETWORK = NetworkSpec("paper", 0, 0.1, 8)

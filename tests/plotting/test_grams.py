@@ -103,7 +103,7 @@ def test_unfitted_model(digits):
 
 @pytest.mark.parametrize("gram", [np.eye(3), Blocks(np.eye(3))])
 def test_gram_of_other_rows(model, digits, gram):
-    with pytest.raises(ValueError, match="gram has .*3.*, but X has 300"):
+    with pytest.raises(ValueError, match=r"gram has .*3.*, but X has 300"):
         GramDisplay.from_estimator(model, digits, gram=gram)
 
 

@@ -9,11 +9,11 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from dkae.training.batches import batches_per_epoch
 
 from dkae.alignment import dkae_loss
 from dkae.networks import build_autoencoder
 from dkae.training import DECODER, FINE_TUNING
-from dkae.training.batches import batches_per_epoch
 
 __all__ = [
     "Phases",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
+from dkae.training.progress import Record, losses_of
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -14,7 +15,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from dkae.training.progress import Record, losses_of
 from dkae_study.engine.cost import operations_of
 from dkae_study.engine.plan import Plan
 from dkae_study.engine.trainings import Training

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from dkae.training.batches import batches_per_epoch
 from threadpoolctl import threadpool_limits
 
-from dkae.training.batches import batches_per_epoch
 from dkae_study.engine import provenance
 from dkae_study.engine.cost import steps_per_epoch
 from dkae_study.engine.plan import Assignment, Plan

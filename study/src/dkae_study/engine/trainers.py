@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from typing import Protocol
 
 import torch
+from dkae.training.progress import Progress, Record
 
 from dkae import DeepKernelizedAutoencoder
-from dkae.training.progress import Progress, Record
 from dkae_study.engine.trainings import Training
 from dkae_study.engine.workshop import Workshop
 

@@ -15,13 +15,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dkae.training.progress import Progress, Silence
 from sklearn.base import clone
 
 from dkae import DeepKernelizedAutoencoder
 from dkae._runtime.files import replacing
 from dkae.networks import Autoencoder
 from dkae.persistence import load, save
-from dkae.training.progress import Progress, Silence
 from dkae_study.declaration import NetworkSpec, Part, Scale, Study
 from dkae_study.engine import provenance
 from dkae_study.engine.kernels import SharedKernel
