@@ -1,6 +1,6 @@
 # The two commands: `make demo` and `make test`. Each sets up all it needs, the first time it runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo study test lint format bench clean
+.PHONY: help demo study test check lint format bench clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
@@ -28,8 +28,14 @@ study: $(READY) ## every table and figure of the paper at the scale laptop: hour
 	$(BIN)/dkae reproduce --scale laptop --out study/results/laptop
 	$(BIN)/dkae report study/results/laptop
 
+# One process for each core, and one thread for each process: more would wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+
 test: $(READY) ## run the whole test suite
-	$(BIN)/python -m pytest
+	$(PYTEST)
+
+check: lint ## the inner loop, about a minute: linters, and the fast tests of the library
+	$(PYTEST) -q -m "not slow" tests
 
 lint: $(READY) ## ruff, mypy --strict, import contracts
 	$(BIN)/ruff check .

@@ -21,6 +21,22 @@ settings.load_profile("dkae")
 
 torch.set_num_threads(1)
 
+#: Modules that start processes, or train and measure for seconds: `make check` leaves them out.
+SLOW = {
+    "tests.cli.test_commands", "tests.cli.test_errors", "tests.kernels.test_cluster",
+    "tests.laws.test_pca_falls_out", "tests.plotting.test_style", "tests.runtime.test_devices",
+    "tests.spectral.test_contract", "tests.spectral.test_eigensolver",
+    "tests.spectral.test_features", "tests.spectral.test_kernel_pca", "tests.test_codespace",
+    "tests.test_contract", "tests.test_estimator", "tests.test_examples", "tests.test_memory",
+    "tests.test_package", "tests.training.test_checkpoint", "tests.training.test_training",
+}  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.module.__name__ in SLOW:
+            item.add_marker("slow")
+
 
 @pytest.fixture(scope="session")
 def digits() -> np.ndarray:

@@ -70,7 +70,7 @@ class StackedNetwork:
             Layer(
                 n_in, n_out, activation=a, output_activation=b, tied=self.tied, generator=generator
             )
-            for (n_in, n_out), a, b in zip(pairwise(sizes), up, down, strict=False)
+            for (m, n), a, b in zip(pairwise(sizes), up, down, strict=False)
         )
         if self.lower is not None:
             start_from(self.lower, network)
