@@ -67,9 +67,7 @@ class StackedNetwork:
         # The decoder of a layer gives back what the layer below put out, with its activation.
         down = [self.output_activation, *up]
         network = Autoencoder(
-            Layer(
-                n_in, n_out, activation=a, output_activation=b, tied=self.tied, generator=generator
-            )
+            Layer(m, n, activation=a, output_activation=b, tied=self.tied, generator=generator)
             for (m, n), a, b in zip(pairwise(sizes), up, down, strict=False)
         )
         if self.lower is not None:
