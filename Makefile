@@ -1,6 +1,6 @@
 # The two commands: `make demo` and `make test`. Each sets up all it needs, the first time it runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo study test check lint format bench clean
+.PHONY: help demo study test check lint format bench tables clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
@@ -55,6 +55,10 @@ bench: $(READY) ## benchmarks; they write to benchmarks/results/
 	$(BIN)/python benchmarks/spectral.py
 	$(BIN)/python benchmarks/baselines.py
 	$(BIN)/python benchmarks/recipes.py
+	$(BIN)/python benchmarks/quickstart.py
+
+tables: $(READY) ## write the tables of README and docs anew, from the result files
+	$(BIN)/python -m scripts.tables
 
 clean: ## remove everything that make has made
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

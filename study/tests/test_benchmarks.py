@@ -1,25 +1,22 @@
-"""Figures in the docs, and numbers in declarations, are those of the results that are committed."""
+"""Benchmarks of the study: they agree with it, and its declarations quote them as they are."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from dkae_study.experiments.denoisers import PAIR
 from dkae_study.paper import PAPER
-from dkae_study.report.page import write_figures
 from dkae_study.results import estimate, read_runs, select
-from PIL import Image
 from scipy.stats import spearmanr
 
 from study.tests.helpers import EXPERIMENTS
 
 STUDY = Path(__file__).parents[1]
-RESULTS, FIGURES = STUDY / "results" / "laptop", STUDY.parent / "docs" / "images" / "study"
+RESULTS = STUDY / "results" / "laptop"
 
 pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="only in the repository")
 
@@ -67,22 +64,3 @@ def test_the_mean_of_clipped_noise_is_that_of_many_draws():
     noise = 0.25 * np.random.default_rng(0).standard_normal((200_000, 5))
     draws = (x + noise).clip(0, 1)
     np.testing.assert_allclose(benchmark.mean_of_clipped(x, 0.25), draws.mean(axis=0), atol=2e-3)
-
-
-def test_figures_are_drawn_from_them(tmp_path):
-    drawn = {path.name: path for path in write_figures(PAPER, RESULTS, tmp_path)}
-    kept = {path.name: path for path in FIGURES.iterdir()}
-    assert kept.keys() <= drawn.keys()
-    for name, path in kept.items():
-        if path.suffix == ".png":
-            a, b = (np.asarray(Image.open(p).convert("L"), float) for p in (path, drawn[name]))
-            assert a.shape == b.shape, name
-            assert np.abs(a - b).mean() < 0.5, name  # fonts may differ by a few pixels
-        else:
-            assert rounded(path) == rounded(drawn[name]), name
-
-
-def rounded(path: Path) -> str:
-    """Return an SVG with its numbers to a tenth of a point."""
-    text = path.read_text(encoding="utf-8")
-    return re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.1f}", text)

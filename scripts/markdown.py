@@ -1,0 +1,27 @@
+"""Tables in Markdown, and the numbers in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+__all__ = ["ROOT", "number", "quoted", "table"]
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"|{''.join(f' {cell} |'.replace('  ', ' ') for cell in r)}\n" for r in lines)
+
+
+def number(value: float, digits: int) -> str:
+    """Return a number with thousands and a true minus sign."""
+    return f"{value:,.{digits}f}".replace("-", "−")
+
+
+def quoted(name: str) -> str:
+    """Return a name such as "dkAE, paper" with its recipe as code."""
+    return re.sub(r", (paper|default)$", r", `\1`", name)

@@ -1,0 +1,76 @@
+"""Write the tables of README.md and docs/ from the result files.
+
+A block stands between ``<!-- begin: NAME (make tables) -->`` and ``<!-- end: NAME -->``. `make
+tables` writes all of them anew; study/tests/test_documents.py fails where one is out of date.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from scripts import benchmark_blocks, study_blocks
+from scripts.markdown import ROOT
+
+__all__ = ["BLOCKS", "DOCUMENTS", "names_in", "regenerate"]
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+#: What stands in the documents, by the name in its markers.
+BLOCKS: dict[str, Callable[[], str]] = {
+    "alignment-bias": benchmark_blocks.alignment_bias,
+    "alignment-cost": benchmark_blocks.alignment_cost,
+    "baselines-curve": benchmark_blocks.baselines_curve,
+    "baselines-denoising": benchmark_blocks.baselines_denoising,
+    "cluster-kernel": benchmark_blocks.cluster_kernel,
+    "memory": benchmark_blocks.memory,
+    "nystroem": benchmark_blocks.nystroem,
+    "quickstart": benchmark_blocks.quickstart,
+    "recipes": benchmark_blocks.recipes,
+    "spectral": benchmark_blocks.spectral,
+    "step-memory": benchmark_blocks.step_memory,
+    "training-step": benchmark_blocks.training_step,
+    "clipped-noise": study_blocks.clipped_noise,
+    "code-space": study_blocks.code_space,
+    "flat-middle": study_blocks.flat_middle,
+    "sensitivity": study_blocks.sensitivity,
+    "study-claims": study_blocks.study_claims,
+    "study-components": study_blocks.study_components,
+    "study-denoising": study_blocks.study_denoising,
+    "study-table": study_blocks.study_table,
+}
+
+_BEGIN, _END = "<!-- begin: {} (make tables) -->", "<!-- end: {} -->"
+_MARKER = re.compile(r"<!-- begin: (\S+) .*?-->")
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names of the blocks of a document."""
+    return _MARKER.findall(text)
+
+
+def regenerate(text: str) -> str:
+    """Return a document with all of its blocks written anew."""
+    for name in names_in(text):
+        begin, end = _BEGIN.format(name), _END.format(name)
+        before, _, rest = text.partition(begin)
+        _, found, after = rest.partition(end)
+        if not found:
+            raise ValueError(f"the block {name} does not stand between {begin!r} and {end!r}")
+        if name not in BLOCKS:
+            raise ValueError(f"there is no block {name}: choose one of {', '.join(BLOCKS)}")
+        text = f"{before}{begin}\n{BLOCKS[name]()}{end}{after}"
+    return text
+
+
+def main() -> None:
+    """Write the documents that have changed."""
+    for path in DOCUMENTS:
+        text = path.read_text("utf-8")
+        if (new := regenerate(text)) != text:
+            path.write_text(new, "utf-8")
+            print(f"wrote {path.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

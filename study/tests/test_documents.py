@@ -1,0 +1,69 @@
+"""Tables and figures of README and docs are those of the results that are committed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+ROOT = Path(__file__).parents[2]
+RESULTS, FIGURES = ROOT / "study" / "results" / "laptop", ROOT / "docs" / "images" / "study"
+
+tables = pytest.importorskip("scripts.tables", reason="only in the repository")
+
+
+@pytest.mark.parametrize("path", tables.DOCUMENTS, ids=lambda path: path.name)
+def test_tables_are_up_to_date(path):
+    text = path.read_text(encoding="utf-8")
+    assert text == tables.regenerate(text), "run `make tables`"
+
+
+def test_every_table_stands_in_one_document():
+    names = [
+        name
+        for path in tables.DOCUMENTS
+        for name in tables.names_in(path.read_text(encoding="utf-8"))
+    ]
+    assert sorted(names) == sorted(tables.BLOCKS)
+
+
+def test_an_edited_table_is_noticed():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    edited = text.replace("| denoising: kernel PCA (MSE) | 0.0427 |", "| kernel PCA | 0.04 |")
+    assert edited != text
+    assert tables.regenerate(edited) == text
+
+
+def test_a_block_without_an_end_is_an_error():
+    with pytest.raises(ValueError, match="the block memory does not stand between"):
+        tables.regenerate("<!-- begin: memory (make tables) -->\n")
+
+
+def test_an_unknown_block_is_an_error():
+    with pytest.raises(ValueError, match="there is no block nonsense: choose one of"):
+        tables.regenerate("<!-- begin: nonsense (make tables) -->\n<!-- end: nonsense -->\n")
+
+
+def test_figures_are_drawn_from_the_results(tmp_path):
+    from dkae_study.paper import PAPER
+    from dkae_study.report.page import write_figures
+
+    drawn = {path.name: path for path in write_figures(PAPER, RESULTS, tmp_path)}
+    kept = {path.name: path for path in FIGURES.iterdir()}
+    assert kept.keys() <= drawn.keys()
+    for name, path in kept.items():
+        if path.suffix == ".png":
+            a, b = (np.asarray(Image.open(p).convert("L"), float) for p in (path, drawn[name]))
+            assert a.shape == b.shape, name
+            assert np.abs(a - b).mean() < 0.5, name  # fonts may differ by a few pixels
+        else:
+            assert rounded(path) == rounded(drawn[name]), name
+
+
+def rounded(path: Path) -> str:
+    """Return an SVG with its numbers to a tenth of a point."""
+    text = path.read_text(encoding="utf-8")
+    return re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.1f}", text)
