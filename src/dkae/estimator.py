@@ -18,7 +18,7 @@ from torch import nn
 from dkae._runtime.checks import check_integer
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
 from dkae.alignment import check_width
-from dkae.grams import Floats, Gram, MatrixGram, check_block, finite_float32, sample_rows
+from dkae.grams import Floats, Gram, MatrixGram, check_block, read_block, sample_rows
 from dkae.kernels import Kernel, gram_of, kernel_of
 from dkae.metrics.comparison import compare_grams
 from dkae.networks import (
@@ -317,7 +317,7 @@ class DeepKernelizedAutoencoder(
         settings.check_encoder(network, is_given=isinstance(self.network, nn.Module))
         prior, kernel = self._make_prior(X, y, gram)
         rows = sample_rows(len(X), N_SAMPLE_ROWS)
-        block = finite_float32(prior.block(rows), prior.name)
+        block = read_block(prior, rows)
         check_block(block, prior.name)
         rng = np.random.default_rng(seed)
         training = Training(

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dkae.grams import Floats, Gram, finite_float32, sample_rows
+from dkae.grams import Floats, Gram, read_block, sample_rows
 from dkae.training.settings import Settings
 
 __all__ = ["check_same_run", "fingerprint"]
@@ -40,17 +40,13 @@ def fingerprint(
         "random_state": rng.bit_generator.state,
         "initial weights": _digest(weights),
         # Kept as numbers: their last digits change with the number of threads.
-        "kernel": torch.from_numpy(_kernel_block(gram)),
+        "kernel": torch.from_numpy(read_block(gram, sample_rows(len(gram), N_KERNEL_ROWS))),
     }
 
 
 def _plain(value: Any) -> Any:
     """Return a function as its name: a file holds no code."""
     return getattr(value, "__qualname__", repr(value)) if callable(value) else value
-
-
-def _kernel_block(gram: Gram) -> Floats:
-    return finite_float32(gram.block(sample_rows(len(gram), N_KERNEL_ROWS)), gram.name)
 
 
 def _digest(arrays: Iterable[np.ndarray[Any, Any]]) -> str:
