@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import asdict
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ def fingerprint(
     chunks = (X[i : i + N_HASHED_ROWS] for i in range(0, len(X), N_HASHED_ROWS))
     weights = (tensor.detach().cpu().numpy() for tensor in network.state_dict().values())
     return {
-        **{name: _plain(value) for name, value in asdict(settings).items() if name != "device"},
+        **{name: _plain(value) for name, value in vars(settings).items() if name != "device"},
         "network": repr(network),
         "pretrained layers": getattr(network, "n_pretrained", 0),
         "number of rows": len(X),
@@ -45,8 +45,9 @@ def fingerprint(
 
 
 def _plain(value: Any) -> Any:
-    """Return a function as its name: a file holds no code."""
-    return getattr(value, "__qualname__", repr(value)) if callable(value) else value
+    """Return a function as its name: a file holds no code, and addresses change."""
+    name = getattr(value, "__qualname__", None) or re.sub(r" at 0x\w+", "", repr(value))
+    return name if callable(value) else value
 
 
 def _digest(arrays: Iterable[np.ndarray[Any, Any]]) -> str:
