@@ -19,7 +19,7 @@ from dkae._runtime.checks import check_integer
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
 from dkae.alignment import check_width
 from dkae.grams import Floats, Gram, MatrixGram, check_block, read_block, sample_rows
-from dkae.kernels import Kernel, gram_of, kernel_of
+from dkae.kernels import Kernel, gram_of, kernel_of, rows_for
 from dkae.metrics.comparison import compare_grams
 from dkae.networks import (
     Autoencoder,
@@ -86,9 +86,9 @@ class DeepKernelizedAutoencoder(
     network : torch.nn.Module or callable, optional
         A network of your own: a module with ``encode`` and ``decode``, which is copied and never
         changed, or a factory ``(shape, n_components, generator)`` that builds one for rows of that
-        shape; see `dkae.networks`. X may then have more than two dimensions: kernels by name see
-        its rows flattened, others as they are. By default, the stack that the next five parameters
-        describe.
+        shape; see `dkae.networks`. X may then have more than two dimensions: kernels that have a
+        name see its rows flattened, others as they are. By default, the stack that the next five
+        parameters describe.
     hidden_layer_sizes : sequence of int, default=(500, 500, 2000)
         Widths of the layers between input and code; the decoder mirrors them. May be empty.
     activation, code_activation : str, default="gelu" and "identity"
@@ -396,7 +396,7 @@ class DeepKernelizedAutoencoder(
         if gram is not None:
             prior = gram_of(gram, X)
         elif self.kernel_ is not None:
-            prior = self.kernel_.on(self._kernel_rows(X))
+            prior = self.kernel_.on(rows_for(self.kernel_, X))
         else:
             raise ValueError(
                 "the model has no kernel that it could evaluate on X, because it was fitted with a "
@@ -409,6 +409,12 @@ class DeepKernelizedAutoencoder(
 
     def _check_rows(self, X: Any, *, reset: bool) -> Floats:
         """Return X in float32; with a network of the user's, rows may have any shape."""
+        # scikit-learn would speak of features, which are the channels of an image.
+        if self.network is not None and not reset and np.shape(X)[1:] != self.row_shape_:
+            raise ValueError(
+                f"rows of X have the shape {np.shape(X)[1:]}, but the model was fitted to rows of "
+                f"shape {self.row_shape_}: pass rows of that shape"
+            )
         X = validate_data(
             self,
             X,
@@ -418,27 +424,17 @@ class DeepKernelizedAutoencoder(
             allow_nd=self.network is not None,
         )
         if reset:
-            self.row_shape_ = X.shape[1:]
-        elif X.shape[1:] != self.row_shape_:
-            raise ValueError(
-                f"rows of X have the shape {X.shape[1:]}, but the model was fitted to rows of "
-                f"shape {self.row_shape_}: pass rows of that shape"
-            )
+            self.row_shape_: tuple[int, ...] = X.shape[1:]
         checked: Floats = X
         return checked
-
-    def _kernel_rows(self, X: Floats) -> Floats:
-        """Return the rows as the kernel sees them: flattened for a kernel by name."""
-        return X.reshape(len(X), -1) if isinstance(self.kernel, str) else X
 
     def _make_prior(self, X: Floats, y: object, gram: Any) -> tuple[Gram, Kernel | None]:
         """Return the Gram matrix of the rows, and the kernel that it is of."""
         if gram is not None:
             prior = gram_of(gram, X)
             return prior, prior.kernel
-        rows = self._kernel_rows(X)
-        kernel = kernel_of(self, rows, y)
-        return kernel.on(rows), kernel
+        kernel = kernel_of(self, X, y)
+        return kernel.on(rows_for(kernel, X)), kernel
 
     def _build_network(self, X: Floats, seed: int, pretrained: Any = None) -> nn.Module:
         n_components = check_integer("n_components", self.n_components, at_least=1)
@@ -449,7 +445,8 @@ class DeepKernelizedAutoencoder(
         stacked = StackedNetwork.of(self, X, pretrained) if self.network is None else None
         generator = torch.Generator().manual_seed(seed)
         network = build_network(stacked or self.network, X.shape[1:], n_components, generator)
-        check_network(network, X[:2], n_components)
+        with seeded(generator):  # lazy modules draw their weights at the first rows
+            check_network(network, X[:2], n_components)
         check_width(self.alignment, n_components, min(self.batch_size, len(X)))
         return network
 
