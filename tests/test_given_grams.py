@@ -126,13 +126,13 @@ class TestGramOfAKernel:
 
     def test_features_are_computed_once(self, model, rows, monkeypatch):
         kernel = ProbabilisticClusterKernel(3, 2, random_state=0).fit(rows)
-        calls, original = [], ProbabilisticClusterKernel._posteriors
+        calls, original = [], ProbabilisticClusterKernel._reduce  # all ways to features go there
 
-        def posteriors(self, X):
+        def reduce(self, X):
             calls.append(len(X))
             return original(self, X)
 
-        monkeypatch.setattr(ProbabilisticClusterKernel, "_posteriors", posteriors)
+        monkeypatch.setattr(ProbabilisticClusterKernel, "_reduce", reduce)
         monkeypatch.setattr(ProbabilisticClusterKernel, "fit", lambda *_: pytest.fail("fitted"))
         gram = kernel.on(rows)
         model.fit(rows, gram=gram)
