@@ -254,15 +254,6 @@ class TestOutputActivation:
             tiny(output_activation="sigmoid").fit(255 * digits)
 
 
-def test_warnings_point_at_the_line_that_called_fit(digits, tiny):
-    with pytest.warns(UserWarning, match="not positive semi-definite") as caught:
-        tiny(kernel="additive_chi2").fit(digits)
-    assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match="gives values in") as caught:
-        tiny(output_activation="sigmoid").fit(2 * digits)
-    assert caught[0].filename == __file__
-
-
 class TestRecipes:
     def test_paper_is_the_paper(self):
         model = recipes.paper()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
+from dkae._runtime.fitting import warn_caller
 from dkae.spectral.clustering import spectral_clustering, spectral_embedding
 
 __all__ = ["spectral_clustering", "spectral_embedding"]
 
-warnings.warn(
-    "dkae.clustering has moved: import spectral_clustering from dkae.spectral",
-    FutureWarning,
-    stacklevel=2,
+warn_caller(
+    "dkae.clustering has moved: import spectral_clustering from dkae.spectral", FutureWarning
 )

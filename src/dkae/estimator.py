@@ -18,8 +18,8 @@ from torch import nn
 from dkae._runtime.checks import check_integer
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
 from dkae.alignment import check_width
-from dkae.grams import Floats, Gram, MatrixGram, check_block, finite_float32, sample_rows
-from dkae.kernels import Kernel, gram_of, kernel_of
+from dkae.grams import Floats, Gram, MatrixGram, check_block, read_block, sample_rows
+from dkae.kernels import Kernel, gram_of, kernel_of, rows_for
 from dkae.metrics.comparison import compare_grams
 from dkae.networks import (
     Autoencoder,
@@ -86,9 +86,9 @@ class DeepKernelizedAutoencoder(
     network : torch.nn.Module or callable, optional
         A network of your own: a module with ``encode`` and ``decode``, which is copied and never
         changed, or a factory ``(shape, n_components, generator)`` that builds one for rows of that
-        shape; see `dkae.networks`. X may then have more than two dimensions: kernels by name see
-        its rows flattened, others as they are. By default, the stack that the next five parameters
-        describe.
+        shape; see `dkae.networks`. X may then have more than two dimensions: kernels that have a
+        name see its rows flattened, others as they are. By default, the stack that the next five
+        parameters describe.
     hidden_layer_sizes : sequence of int, default=(500, 500, 2000)
         Widths of the layers between input and code; the decoder mirrors them. May be empty.
     activation, code_activation : str, default="gelu" and "identity"
@@ -301,6 +301,11 @@ class DeepKernelizedAutoencoder(
         with unchanged_on_failure(self):
             interruption = self._fit(X, y, gram, checkpoint, pretrained)
         if interruption is not None:
+            warn_caller(
+                f"training was interrupted after {len(self.history_)} finished epochs: the model "
+                "is usable with what it had learnt so far",
+                ConvergenceWarning,
+            )
             raise interruption
         return self
 
@@ -317,34 +322,20 @@ class DeepKernelizedAutoencoder(
         settings.check_encoder(network, is_given=isinstance(self.network, nn.Module))
         prior, kernel = self._make_prior(X, y, gram)
         rows = sample_rows(len(X), N_SAMPLE_ROWS)
-        block = finite_float32(prior.block(rows), prior.name)
+        block = read_block(prior, rows)
         check_block(block, prior.name)
         rng = np.random.default_rng(seed)
         training = Training(
             network, X, prior, settings, rng=rng, callbacks=callbacks, checkpoint=path
         )
-        interruption = self._train(training, seed)
+        with seeded(torch.Generator().manual_seed(seed)):  # for dropout and its like
+            interruption = training.run()
         self.history_ = training.history.records
         self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in self.history_)
         self.network_, self.n_components_ = network, int(self.n_components)
         self.kernel_ = kernel
         self.kernel_scale_ = compare_grams(encode_rows(network, X[rows]), MatrixGram(block)).scale
         return interruption
-
-    def _train(self, training: Training, seed: int) -> KeyboardInterrupt | None:
-        """Train, and return the interruption that ended it, if one did."""
-        try:
-            with seeded(torch.Generator().manual_seed(seed)):  # for dropout and its like
-                training.run()
-        except KeyboardInterrupt as interruption:
-            n_epochs = len(training.history.records)
-            warn_caller(
-                f"training was interrupted after {n_epochs} finished epochs: the model is usable "
-                "with what it had learnt so far",
-                ConvergenceWarning,
-            )
-            return interruption
-        return None
 
     def transform(self, X: Any) -> Floats:
         """Return the codes of the rows of X, in float32: the map φ into kernel space."""
@@ -403,12 +394,18 @@ class DeepKernelizedAutoencoder(
                 "Gram matrix or loaded without its kernel: pass gram=, the Gram matrix of these "
                 "rows"
             )
-        return self.kernel_.on(self._kernel_rows(self._check_rows(X, reset=False)))
+        return self.kernel_.on(rows_for(self.kernel_, self._check_rows(X, reset=False)))
 
     # --- the parts of fit --------------------------------------------------------------------
 
     def _check_rows(self, X: Any, *, reset: bool) -> Floats:
         """Return X in float32; with a network of the user's, rows may have any shape."""
+        # scikit-learn would speak of features, which are the channels of an image.
+        if self.network is not None and not reset and np.shape(X)[1:] != self.row_shape_:
+            raise ValueError(
+                f"rows of X have the shape {np.shape(X)[1:]}, but the model was fitted to rows of "
+                f"shape {self.row_shape_}: pass rows of that shape"
+            )
         X = validate_data(
             self,
             X,
@@ -418,27 +415,17 @@ class DeepKernelizedAutoencoder(
             allow_nd=self.network is not None,
         )
         if reset:
-            self.row_shape_ = X.shape[1:]
-        elif X.shape[1:] != self.row_shape_:
-            raise ValueError(
-                f"rows of X have the shape {X.shape[1:]}, but the model was fitted to rows of "
-                f"shape {self.row_shape_}: pass rows of that shape"
-            )
+            self.row_shape_: tuple[int, ...] = X.shape[1:]
         checked: Floats = X
         return checked
-
-    def _kernel_rows(self, X: Floats) -> Floats:
-        """Return the rows as the kernel sees them: flattened for a kernel by name."""
-        return X.reshape(len(X), -1) if isinstance(self.kernel, str) else X
 
     def _make_prior(self, X: Floats, y: object, gram: Any) -> tuple[Gram, Kernel | None]:
         """Return the Gram matrix of the rows, and the kernel that it is of."""
         if gram is not None:
             prior = gram_of(gram, X)
             return prior, prior.kernel
-        rows = self._kernel_rows(X)
-        kernel = kernel_of(self, rows, y)
-        return kernel.on(rows), kernel
+        kernel = kernel_of(self, X, y)
+        return kernel.on(rows_for(kernel, X)), kernel
 
     def _build_network(self, X: Floats, seed: int, pretrained: Any = None) -> nn.Module:
         n_components = check_integer("n_components", self.n_components, at_least=1)
@@ -449,7 +436,8 @@ class DeepKernelizedAutoencoder(
         stacked = StackedNetwork.of(self, X, pretrained) if self.network is None else None
         generator = torch.Generator().manual_seed(seed)
         network = build_network(stacked or self.network, X.shape[1:], n_components, generator)
-        check_network(network, X[:2], n_components)
+        with seeded(generator):  # lazy modules draw their weights at the first rows
+            check_network(network, X[:2], n_components)
         check_width(self.alignment, n_components, min(self.batch_size, len(X)))
         return network
 

@@ -33,6 +33,7 @@ __all__ = [
     "check_block",
     "check_symmetry",
     "finite_float32",
+    "read_block",
     "sample_rows",
 ]
 
@@ -83,6 +84,8 @@ class Gram(ABC):
 
     # Without it Python would call gram[0], gram[1], ... to iterate.
     __iter__ = None
+    # Without it NumPy would take np.float64(2) * gram for a product with an array.
+    __array_ufunc__ = None
 
     def __add__(self, other: Gram) -> Gram:
         if not isinstance(other, Gram):
@@ -147,6 +150,8 @@ class MatrixGram(Gram):
     def __init__(self, matrix: NDArray[Any], ids: Rows | None = None, kernel: Any = None) -> None:
         self.matrix = matrix
         self.ids = np.arange(len(matrix)) if ids is None else ids
+        #: Whether these are all rows of the matrix, in its order.
+        self.is_whole = np.array_equal(self.ids, np.arange(len(matrix)))
         self.kernel = kernel
 
     def __len__(self) -> int:
@@ -178,7 +183,8 @@ class CombinedGram(Gram):
         return len(self.grams[0])
 
     def block(self, rows: Rows, columns: Rows | None = None) -> NDArray[Any]:
-        return np.asarray(self.combine(*(gram.block(rows, columns) for gram in self.grams)))
+        blocks = (_as_reals(gram.block(rows, columns)) for gram in self.grams)
+        return np.asarray(self.combine(*blocks))
 
 
 class _Part(Gram):
@@ -244,7 +250,23 @@ def as_gram(value: Any, name: str, *, check_entries: bool = True) -> Gram:
     return gram
 
 
+def _as_reals(block: NDArray[Any]) -> NDArray[Any]:
+    """Return a block in its own precision; sums of whole numbers would wrap around."""
+    return np.asarray(block, dtype=np.result_type(block, np.float32))
+
+
 # --- checks --------------------------------------------------------------------------------------
+
+
+def read_block(gram: Gram, rows: Rows) -> Floats:
+    """Return the block of some rows in float32, and refuse what is none."""
+    block = finite_float32(gram.block(rows), gram.name)
+    if block.shape != (len(rows), len(rows)):
+        raise ValueError(
+            f"{gram.name}.block returned shape {block.shape} for {len(rows)} rows: it must return "
+            "the entries of all their pairs"
+        )
+    return block
 
 
 def check_block(block: NDArray[Any], name: str) -> None:

@@ -78,13 +78,17 @@ def _describe(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
     """Return everything but the weights, as JSON can hold it."""
     described: dict[str, Any] = {
         "params": {},
-        "attributes": {name: getattr(model, name) for name in _PLAIN_ATTRIBUTES},
+        "attributes": {name: _plain(getattr(model, name)) for name in _PLAIN_ATTRIBUTES},
         "kernel": None,
         **_describe_network(model.network_),
     }
     for name, value in model.get_params(deep=False).items():
         with contextlib.suppress(TypeError):
             described["params"][name] = _plain(value)
+    for name in ("alignment", "optimizer"):
+        # By its name a function is refused when fit is called again, unless it is one of ours.
+        value = getattr(model, name)
+        described["params"].setdefault(name, getattr(value, "__name__", type(value).__name__))
     # A subclass may compute something else from the same parameters.
     if type(model.kernel_) is PairwiseKernel:
         described["kernel"] = _plain(model.kernel_.get_params() | {"gamma": model.kernel_.gamma_})

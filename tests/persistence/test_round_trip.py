@@ -64,7 +64,8 @@ def test_learned_attribute_survives(name, model, path):
         {"max_grad_norm": 5.0, "input_noise": 0.1},
         {"random_state": None},
         {"pretrain_max_iter": 1, "learning_rate": "cosine"},
-        {"kernel": "poly", "kernel_params": {"gamma": None, "degree": 2.5}},
+        {"kernel_params": {"gamma": 0.3}},
+        {"kernel": "poly", "kernel_params": {"degree": 2, "coef0": 0.5}},
     ],
     ids=str,
 )

@@ -163,16 +163,6 @@ class TestInterruption:
         unbroken = tiny(max_iter=3).fit(rows)
         assert_same(model.fit(rows, checkpoint=tmp_path / "c"), unbroken)
 
-    def test_it_is_the_same_without(self, rows, tiny, break_at):
-        break_at(7, "train_step", KeyboardInterrupt)
-        model = tiny(max_iter=3)
-        with (
-            pytest.warns(ConvergenceWarning, match="after 1 finished epochs"),
-            pytest.raises(KeyboardInterrupt),
-        ):
-            model.fit(rows)
-        assert len(model.history_) == 1
-
     def test_ctrl_c_while_the_file_is_written_leaves_the_former_one(
         self, rows, tiny, tmp_path, always, monkeypatch
     ):

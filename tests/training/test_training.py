@@ -196,7 +196,7 @@ class TestEarlyStopping:
 
 
 class TestInterruption:
-    """Ctrl-C is KeyboardInterrupt, and the model keeps what it has learnt."""
+    """The model keeps what it has learnt; tests/training/test_callbacks.py has the rest."""
 
     @pytest.fixture
     def interrupt(self, break_at):
@@ -212,12 +212,6 @@ class TestInterruption:
             return model
 
         return fit
-
-    def test_model_is_usable_and_keeps_what_it_learnt(self, digits, tiny, interrupt):
-        model = interrupt(tiny(max_iter=100), digits, 12, 2)
-        assert len(model.history_) == model.n_iter_ == 2
-        assert model.inverse_transform(model.transform(digits)).shape == digits.shape
-        assert 0 < model.score(digits) <= 1
 
     def test_what_was_learnt_is_that_of_the_steps_that_were_taken(self, digits, tiny, interrupt):
         full = tiny(max_iter=2, learning_rate="constant").fit(digits)
@@ -243,7 +237,7 @@ class TestInterruption:
 @pytest.mark.parametrize("n_steps", [1, 2, 3, 10, 57])
 def test_schedules_never_exceed_the_peak_and_work_for_any_budget(name, n_steps):
     optimizer = torch.optim.Adam([torch.nn.Parameter(torch.ones(1))], 0.1)
-    schedule = LEARNING_RATES[name](optimizer, 0.1, n_steps)
+    schedule = LEARNING_RATES[name](optimizer, n_steps)
     rates = []
     for _ in range(n_steps):
         rates.append(optimizer.param_groups[0]["lr"])

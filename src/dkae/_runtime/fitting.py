@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-#: Modules whose lines say nothing to a user: ours, and those that call `fit` for the user, such as
-#: the wrapper around ``fit_transform``, pipelines and searches.
-INSIDE = ("dkae.", "joblib.", "sklearn.")
+#: Packages whose lines say nothing to a user: ours, and those that call us for the user, such as
+#: the wrapper around ``fit_transform``, pipelines, searches and imports.
+INSIDE = {"dkae", "importlib", "joblib", "sklearn"}
 
 
 @contextmanager
@@ -27,8 +27,15 @@ def unchanged_on_failure(estimator: object) -> Iterator[None]:
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the user's line, however deep inside of the package we are."""
-    frame: FrameType | None = sys._getframe()
-    level = 1
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(INSIDE):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    frame = sys._getframe()
+    while frame.f_back is not None and _module(frame).partition(".")[0] in INSIDE:
+        frame = frame.f_back
+    # Not a stacklevel, which does not count the frames of imports.
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(
+        message, category, frame.f_code.co_filename, frame.f_lineno, _module(frame), registry
+    )
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))

@@ -44,6 +44,7 @@ __all__ = [
     "kernel_of",
     "make_kernel",
     "normalize",
+    "rows_for",
 ]
 
 #: Kernels that learn an ensemble from the data, by name.
@@ -103,12 +104,18 @@ def kernel_of(estimator: Any, X: Any, y: object) -> Kernel:
     """
     names = ("kernel", "gamma", "degree", "coef0", "kernel_params", "random_state")
     kernel = make_kernel(**{name: getattr(estimator, name) for name in names})
-    return kernel if is_fitted(kernel) else kernel.fit(X, y)
+    return kernel if is_fitted(kernel) else kernel.fit(rows_for(kernel, X), y)
 
 
 def is_fitted(kernel: Kernel) -> bool:
     """Say whether a kernel has learnt something from data."""
     return kernel.__sklearn_is_fitted__()
+
+
+def rows_for(kernel: Kernel, X: Any) -> Any:
+    """Return the rows as a kernel sees them: flattened for those that have a name."""
+    is_named = isinstance(kernel, (PairwiseKernel, *ENSEMBLES.values()))
+    return X.reshape(len(X), -1) if is_named and X.ndim > 2 else X
 
 
 def gram_of(gram: Any, X: Any) -> Gram:

@@ -9,6 +9,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from dkae._runtime.checks import check_integer
 from dkae.networks.protocol import seeded
 
 
@@ -44,11 +45,8 @@ class ConvolutionalAutoencoder(nn.Module):
                 f"a convolutional network maps images, but a row of X has the shape {shape}: pass "
                 "X of shape (n, channels, height, width)"
             )
-        self.config = {
-            "shape": list(shape),
-            "n_components": n_components,
-            "channels": list(channels),
-        }
+        channels = [check_integer("each of channels", n, at_least=1) for n in channels]
+        self.config = {"shape": list(shape), "n_components": n_components, "channels": channels}
         widths = [shape[0], *channels]
         #: Height and width before each halving, and after the last: ⌈h / 2⌉ at a time.
         self.sizes = [tuple(math.ceil(n / 2**i) for n in shape[1:]) for i in range(len(widths))]

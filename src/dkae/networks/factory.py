@@ -39,6 +39,10 @@ class StackedNetwork:
     tied: bool = True
     lower: Autoencoder | None = None
 
+    def __post_init__(self) -> None:
+        for n in self.hidden_layer_sizes:
+            check_integer("each of hidden_layer_sizes", n, at_least=1)
+
     @classmethod
     def of(cls, estimator: Any, X: Floats, lower: Autoencoder | None) -> Self:
         """Return the factory that an estimator's parameters describe, for the rows X."""
@@ -46,7 +50,7 @@ class StackedNetwork:
         hidden = hidden if isinstance(hidden, Iterable) else (hidden,)
         name, low, high = estimator.output_activation, float(X.min()), float(X.max())
         return cls(
-            [check_integer("each of hidden_layer_sizes", n, at_least=1) for n in hidden],
+            list(hidden),
             activation=check_choice("activation", estimator.activation, ACTIVATIONS),
             code_activation=check_choice("code_activation", estimator.code_activation, ACTIVATIONS),
             output_activation=choose_output_activation(name, low, high),

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from dkae._runtime.checks import check_integer
 from dkae.networks.protocol import seeded
 
 
@@ -54,6 +55,8 @@ class ResidualAutoencoder(nn.Module):
         n_blocks: int = 2,
     ) -> None:
         super().__init__()
+        width = check_integer("width", width, at_least=1)
+        n_blocks = check_integer("n_blocks", n_blocks, at_least=0)
         self.config = {
             "shape": list(shape),
             "n_components": n_components,

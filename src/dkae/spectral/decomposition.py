@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkae._runtime.fitting import warn_caller
-from dkae.grams import NEGATIVE_MASS_TOLERANCE, Gram, asymmetry_of, check_symmetry, sample_rows
+from dkae.grams import (
+    NEGATIVE_MASS_TOLERANCE,
+    Gram,
+    asymmetry_of,
+    check_symmetry,
+    read_block,
+    sample_rows,
+)
 from dkae.spectral.eigensolver import Eigenpairs, dense_eigenpairs, largest_eigenpairs
 from dkae.spectral.operators import FeatureOperator, GramOperator
 
@@ -183,7 +190,7 @@ def _matrix_of(
 
 def _block(matrix: NDArray[Any] | Gram, rows: NDArray[np.intp]) -> NDArray[Any]:
     if not isinstance(matrix, np.ndarray):
-        return matrix.block(rows)
+        return read_block(matrix, rows)
     return matrix if len(rows) == len(matrix) else matrix[np.ix_(rows, rows)]
 
 

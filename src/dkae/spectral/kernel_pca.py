@@ -234,7 +234,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             known = isinstance(gram, FeatureGram)
             phi = gram.feature_matrix() if known else gram.kernel.feature_matrix(X)  # type: ignore[attr-defined]
             return decomposition.of_features(_finite(phi, gram.name))
-        if isinstance(gram, MatrixGram) and len(gram) == len(gram.matrix):
+        if isinstance(gram, MatrixGram) and gram.is_whole:
             return _of_matrix(decomposition, gram.matrix)
         return decomposition.of_gram(gram, np.float32)
 

@@ -2,23 +2,29 @@
 
 from dkae.training.callbacks import Callback, EarlyStopping, History, ProgressBar, Record, losses_of
 from dkae.training.engine import Engine
+from dkae.training.loss import Losses, dkae_loss
+from dkae.training.optimization import Optimization
 from dkae.training.phases import DECODER, FINE_TUNING, Phase
-from dkae.training.sources import Batch, Source, batches_per_epoch
+from dkae.training.sources import Batch, BatchSource, Source, batches_per_epoch
 from dkae.training.trainer import Trainer
 
 __all__ = [
     "DECODER",
     "FINE_TUNING",
     "Batch",
+    "BatchSource",
     "Callback",
     "EarlyStopping",
     "Engine",
     "History",
+    "Losses",
+    "Optimization",
     "Phase",
     "ProgressBar",
     "Record",
     "Source",
     "Trainer",
     "batches_per_epoch",
+    "dkae_loss",
     "losses_of",
 ]

@@ -8,8 +8,10 @@ fingerprint of the run, because no other run may go on from it. Reading it execu
 from __future__ import annotations
 
 import os
+import pickle
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +50,7 @@ class Checkpoint(Callback):
         self._pending = _read(path) if path.exists() else None
         if self._pending is not None:
             check_same_run(path, self._pending["fingerprint"], run)
-        self._last_write = time.monotonic()
+        self._is_readable, self._last_write = False, time.monotonic()
 
     def on_phase_setup(self, trainer: Trainer, phase: Phase) -> None:
         if self._pending is None:
@@ -84,7 +86,9 @@ class Checkpoint(Callback):
                 torch.save(state, temporary)
             except RuntimeError as error:  # a full disk, for example
                 raise OSError(f"checkpoint={self.path} could not be written: {error}") from error
-        self._last_write = time.monotonic()
+            if not self._is_readable:
+                _check_readable(temporary, _parts(trainer))
+        self._is_readable, self._last_write = True, time.monotonic()
 
 
 def _parts(trainer: Trainer) -> dict[str, Any]:
@@ -121,6 +125,18 @@ def check_path(checkpoint: Any, random_state: Any) -> Path | None:
             "other weights and could not go on; set random_state to a number such as 0"
         )
     return path
+
+
+def _check_readable(path: Path, parts: Iterable[str]) -> None:
+    """Refuse a state that would be lost: better at the first write than when it is needed."""
+    try:
+        torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        what = str(error).partition("Unsupported global: ")[2].partition(" was")[0] or str(error)
+        raise ValueError(
+            f"checkpoint cannot give back the state of one of {', '.join(parts)} ({what}): let "
+            "state_dict return numbers, strings, tensors, lists and dicts alone"
+        ) from error
 
 
 def _read(path: Path) -> dict[str, Any]:

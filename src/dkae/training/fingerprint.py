@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import asdict
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dkae.grams import Floats, Gram, finite_float32, sample_rows
+from dkae.grams import Floats, Gram, read_block, sample_rows
 from dkae.training.settings import Settings
 
 #: Rows whose block of the prior stands for the kernel.
@@ -30,7 +30,7 @@ def fingerprint(
     chunks = (X[i : i + N_HASHED_ROWS] for i in range(0, len(X), N_HASHED_ROWS))
     weights = (tensor.detach().cpu().numpy() for tensor in network.state_dict().values())
     return {
-        **{name: _plain(value) for name, value in asdict(settings).items() if name != "device"},
+        **{name: _plain(value) for name, value in vars(settings).items() if name != "device"},
         "network": repr(network),
         "pretrained layers": getattr(network, "n_pretrained", 0),
         "number of rows": len(X),
@@ -38,17 +38,14 @@ def fingerprint(
         "random_state": rng.bit_generator.state,
         "initial weights": _digest(weights),
         # Kept as numbers: their last digits change with the number of threads.
-        "kernel": torch.from_numpy(_kernel_block(gram)),
+        "kernel": torch.from_numpy(read_block(gram, sample_rows(len(gram), N_KERNEL_ROWS))),
     }
 
 
 def _plain(value: Any) -> Any:
-    """Return a function as its name: a file holds no code."""
-    return getattr(value, "__qualname__", repr(value)) if callable(value) else value
-
-
-def _kernel_block(gram: Gram) -> Floats:
-    return finite_float32(gram.block(sample_rows(len(gram), N_KERNEL_ROWS)), gram.name)
+    """Return a function as its name: a file holds no code, and addresses change."""
+    name = getattr(value, "__qualname__", None) or re.sub(r" at 0x\w+", "", repr(value))
+    return name if callable(value) else value
 
 
 def _digest(arrays: Iterable[np.ndarray[Any, Any]]) -> str:

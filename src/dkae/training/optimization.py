@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from dkae._runtime.checks import check_choice
-
 Optimizer = torch.optim.Optimizer
 Schedule = torch.optim.lr_scheduler.LRScheduler
 
@@ -23,19 +21,20 @@ def _adam(parameters: Iterable[nn.Parameter], lr: float) -> Optimizer:
 OPTIMIZERS: dict[str, Callable[[Iterable[nn.Parameter], float], Optimizer]] = {"adam": _adam}
 
 
-def _constant(optimizer: Optimizer, peak: float, n_steps: int) -> Schedule:
+def _constant(optimizer: Optimizer, n_steps: int) -> Schedule:
     return torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0)
 
 
-def _cosine(optimizer: Optimizer, peak: float, n_steps: int) -> Schedule:
+def _cosine(optimizer: Optimizer, n_steps: int) -> Schedule:
     return torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, n_steps)
 
 
-def _onecycle(optimizer: Optimizer, peak: float, n_steps: int) -> Schedule:
-    has_momentum = not {"momentum", "betas"}.isdisjoint(optimizer.defaults)
+def _onecycle(optimizer: Optimizer, n_steps: int) -> Schedule:
+    # An optimizer that was given no momentum gets none here.
+    has_momentum = any(optimizer.defaults.get(name) for name in ("momentum", "betas"))
     return torch.optim.lr_scheduler.OneCycleLR(
         optimizer,
-        peak,
+        [group["lr"] for group in optimizer.param_groups],
         # With fewer than ten steps its warm-up of 30 % may be less than one step, which it refuses.
         total_steps=max(n_steps, 10),
         cycle_momentum=has_momentum,
@@ -43,7 +42,7 @@ def _onecycle(optimizer: Optimizer, peak: float, n_steps: int) -> Schedule:
 
 
 #: Learning-rate schedules by name.
-LEARNING_RATES: dict[str, Callable[[Optimizer, float, int], Schedule]] = {
+LEARNING_RATES: dict[str, Callable[[Optimizer, int], Schedule]] = {
     "constant": _constant,
     "cosine": _cosine,
     "onecycle": _onecycle,
@@ -70,13 +69,24 @@ class Optimization:
                 f"optimizer={_name(self.optimizer)} returned a {type(optimizer).__name__}: "
                 "expected a torch.optim.Optimizer of the parameters that it is given"
             )
-        return optimizer, LEARNING_RATES[self.learning_rate](optimizer, peak, n_steps)
+        given = {id(p) for p in parameters}
+        if not all(id(p) in given for group in optimizer.param_groups for p in group["params"]):
+            raise ValueError(
+                f"optimizer={_name(self.optimizer)} returned an optimizer of other parameters: "
+                "make a new one of those that it is given, at each call"
+            )
+        return optimizer, LEARNING_RATES[self.learning_rate](optimizer, n_steps)
 
 
 def check_optimizer(optimizer: Any) -> None:
     """Refuse what is neither a name nor a factory."""
-    if not callable(optimizer):
-        check_choice("optimizer", optimizer, OPTIMIZERS)
+    if callable(optimizer) or (isinstance(optimizer, str) and optimizer in OPTIMIZERS):
+        return
+    got = repr(optimizer) if isinstance(optimizer, str) else f"<{type(optimizer).__name__}>"
+    raise ValueError(
+        f"optimizer={got} is not known: expected 'adam', or a function (parameters, lr) that "
+        "makes one for each phase, such as torch.optim.SGD"
+    )
 
 
 def _name(optimizer: Any) -> str:

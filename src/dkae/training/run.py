@@ -79,12 +79,15 @@ class Training:
         )
         self.trainer = Trainer(network, loss, source, listeners, engine, optimization)
 
-    def run(self) -> None:
-        """Train; whatever ends it early, the network keeps what it has learnt."""
+    def run(self) -> KeyboardInterrupt | None:
+        """Train, and return the interruption that ended it; the network keeps what it learnt."""
+        interruption = None
         try:
             with single_threaded_blas(self.trainer.engine.device):
                 self.trainer.run(self.phases)
-        finally:
-            self.network.eval()
-            self.network.zero_grad(set_to_none=True)  # gradients take as much memory as the weights
+        except KeyboardInterrupt as error:
+            interruption = error
+        self.network.eval()
+        self.network.zero_grad(set_to_none=True)  # gradients take as much memory as the weights
         check_finite(self.network)
+        return interruption

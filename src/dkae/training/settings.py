@@ -12,6 +12,7 @@ from dkae._runtime.checks import check_boolean, check_choice, check_integer, che
 from dkae._runtime.devices import PRECISIONS, choose_device
 from dkae._runtime.fitting import warn_caller
 from dkae.alignment import make_measure
+from dkae.networks import Autoencoder
 from dkae.training.optimization import LEARNING_RATES, check_optimizer
 from dkae.training.sources import batches_per_epoch
 
@@ -88,14 +89,16 @@ class Settings:
         """Refuse to leave an encoder as it was drawn; a module of the user's may be trained."""
         if is_given or self.max_iter or self.pretrain_max_iter:
             return
-        n_layers = len(getattr(network, "layers", [None]))
-        n_drawn = n_layers - getattr(network, "n_pretrained", 0)
-        if n_drawn:
-            raise ValueError(
-                f"max_iter=0 and pretrain_max_iter=0 leave {n_drawn} of the {n_layers} layers of "
-                "the encoder untrained: set one of them to at least 1, or pass a trained network, "
-                "network=model.network_"
-            )
+        what = "the encoder"
+        if isinstance(network, Autoencoder):
+            n_layers = len(network.layers)
+            if network.n_pretrained == n_layers:
+                return
+            what = f"{n_layers - network.n_pretrained} of the {n_layers} layers of the encoder"
+        raise ValueError(
+            f"max_iter=0 and pretrain_max_iter=0 leave {what} untrained: set one of them to at "
+            "least 1, or pass a trained network, network=model.network_"
+        )
 
     @property
     def held_out_fraction(self) -> float:

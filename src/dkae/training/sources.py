@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from dkae._runtime.checks import check_choice, check_integer
-from dkae.grams import Floats, Gram, Rows, finite_float32
+from dkae.grams import Floats, Gram, Rows, read_block
 
 
 class Batch(NamedTuple):
@@ -119,13 +119,8 @@ class BatchSource:
         x = torch.from_numpy(self.X[rows]).to(self.device)
         if not with_prior:
             return Batch(x, x, None)
-        block = finite_float32(self.gram.block(rows), self.gram.name)
-        if block.shape != (len(rows), len(rows)):
-            raise ValueError(
-                f"{self.gram.name}.block returned shape {block.shape} for {len(rows)} rows: it "
-                "must return the entries of all their pairs"
-            )
-        return Batch(x, x, torch.from_numpy(block).to(self.device))
+        block = torch.from_numpy(read_block(self.gram, rows))
+        return Batch(x, x, block.to(self.device))
 
     def _noisy(self, x: Tensor, largest: float) -> Tensor:
         if largest == 0:

@@ -70,7 +70,8 @@ class Trainer:
         self.n_steps = source.n_steps
         self.callbacks = list(callbacks)
         self._listeners = {
-            event: [getattr(c, event) for c in callbacks if hasattr(c, event)] for event in EVENTS
+            event: [getattr(c, event) for c in callbacks if callable(getattr(c, event, None))]
+            for event in EVENTS
         }
         self.epoch, self.stop = 0, False
 
@@ -88,6 +89,11 @@ class Trainer:
         """Run the epochs of a phase, or those that are left of it."""
         self.network.zero_grad()  # gradients of the phase before take as much memory as weights
         self.parameters = list(phase.parameters())
+        if not any(p.requires_grad for p in self.parameters):
+            raise ValueError(
+                f"network={type(self.network).__name__} has no parameter that could learn in the "
+                f"phase {phase.name!r}: leave requires_grad as it is, or leave that phase out"
+            )
         self.optimizer, self.schedule = self.optimization.start(
             self.parameters, phase.learning_rate_factor, phase.n_epochs * self.n_steps
         )
@@ -107,6 +113,7 @@ class Trainer:
 
     def run_epoch(self, phase: Phase) -> None:
         """Take the steps of an epoch, evaluate what is held out, and tell both."""
+        self.network.eval()  # what is below a stage stands still, dropout and statistics too
         phase.network.train()
         sums: Any = 0
         for _ in range(self.n_steps):

@@ -1,0 +1,215 @@
+"""What a user may pass as network=, and what is said of anything else."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from dkae.networks import (
+    Autoencoder,
+    ConvolutionalAutoencoder,
+    ResidualAutoencoder,
+    StackedNetwork,
+    seeded,
+)
+from tests.nets import Linear, Noisy
+
+
+class Wide(Linear):
+    def encode(self, x):
+        return self.up(x).repeat(1, 2)
+
+
+class Vector(Linear):
+    def encode(self, x):
+        return self.up(x)[:, 0]
+
+
+class Short(Linear):
+    def decode(self, codes):
+        return self.down(codes)[:, :-1]
+
+
+class Broken(Linear):
+    def encode(self, x):
+        raise KeyError("no such weight")
+
+
+class WithoutTensor(Linear):
+    def encode(self, x):
+        return self.up(x).numpy()
+
+
+class Torn(Linear):
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.down = nn.Linear(5, 64, device="meta")
+
+
+class Empty(nn.Module):
+    def encode(self, x):
+        return x[:, :5]
+
+    def decode(self, codes):
+        return codes.repeat(1, 13)[:, :64]
+
+
+class NoWayBack(nn.Module):
+    encode = Linear.encode
+
+
+class Tied(Linear):
+    def encoder_parameters(self):
+        return [self.up.weight, self.up.bias]
+
+    def decoder_parameters(self):
+        return [self.up.weight, self.down.bias]
+
+
+class Frozen(Noisy):
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.decoder.requires_grad_(False)
+
+
+DECODER = {"decoder_max_iter": 1}
+
+
+@pytest.mark.parametrize(
+    ("network", "params", "message"),
+    [
+        (
+            Wide(),
+            {},
+            r"network=Wide.encode returned shape \(2, 10\), expected \(2, 5\): set n_comp",
+        ),
+        (Linear(), {"n_components": 4}, r"Linear.encode .*\(2, 5\), expected \(2, 4\): set n_comp"),
+        (Vector(), {}, r"network=Vector.encode returned shape \(2,\), expected \(2, 5\)"),
+        (
+            Short(),
+            {},
+            r"network=Short.decode returned shape \(2, 63\), expected \(2, 64\): it must",
+        ),
+        (
+            Broken(),
+            {},
+            r"network=Broken.encode failed on .* \(2, 64\) \(KeyError: 'no such weight'",
+        ),
+        (Linear().double(), {}, "network=Linear.encode failed .*must have the same dtype"),
+        (WithoutTensor(), {}, "network=WithoutTensor.encode returned a ndarray, expected a tensor"),
+        (Torn(), {}, r"network=Torn has parameters on several devices \(cpu, meta\): leave it on"),
+        (Empty(), {}, "network=Empty holds no parameters: there is nothing to train"),
+        (lambda *_: 3, {}, "network gives a int without encode and decode: expected a torch"),
+        (NoWayBack(), {}, "network gives a NoWayBack without decode: expected a torch.nn.Module"),
+        (lambda *_: NoWayBack(), {}, "network gives a NoWayBack without decode"),
+        (object(), {}, "network=<object .* is neither a torch module nor a factory: pass a module"),
+        ("conv", {}, "network='conv' is neither a torch module nor a factory"),
+        (
+            Linear(),
+            DECODER,
+            r"Linear has no decoder_parameters\(\), which decoder_max_iter=1 needs",
+        ),
+        (Linear(), {"pretrain_max_iter": 2}, r"no stages\(\), which pretrain_max_iter=2 needs.*=0"),
+        (
+            Tied(),
+            DECODER,
+            "network=Tied: encoder_parameters and decoder_parameters share 1 tensors",
+        ),
+        (Frozen(), DECODER, "Frozen has no parameter that could learn in the phase 'decoder'"),
+        (Noisy, DECODER | {"max_iter": 0}, "max_iter=0 and pretrain_max_iter=0 leave the encoder"),
+        (lambda *a: StackedNetwork((6, 0))(*a), {}, "each of hidden_layer_sizes=0 must be a whole"),
+        (
+            ConvolutionalAutoencoder,
+            {},
+            r"maps images, but a row of X has the shape \(64,\): pass X",
+        ),
+        (partial(ResidualAutoencoder, width=0), {}, "width=0 must be a whole number of at least 1"),
+        (partial(ResidualAutoencoder, n_blocks=-1), {}, "n_blocks=-1 must be a whole number"),
+    ],
+    ids=lambda value: getattr(value, "__name__", type(value).__name__),
+)
+def test_what_is_no_network_is_refused_and_the_former_fit_stays(
+    network, params, message, digits, tiny
+):
+    model = tiny().fit(digits)
+    before = dict(vars(model))
+    model.set_params(network=network, **params)
+    with pytest.raises(ValueError, match=message):
+        model.fit(digits)
+    fitted = {name for name in before if name.endswith("_")}
+    assert all(getattr(model, name) is before[name] for name in fitted)
+    assert model.set_params(network=None).transform(digits).shape == (300, 5)
+
+
+def test_images_for_a_stack_are_refused(digits, tiny):
+    with pytest.raises(
+        ValueError, match=r"maps vectors, but a row of X has the shape \(8, 8\): fl"
+    ):
+        tiny(network=StackedNetwork()).fit(digits.reshape(-1, 8, 8))
+
+
+@pytest.mark.parametrize("channels", [(0,), (4, 2.5), (-1,)])
+def test_channels_are_counted(channels):
+    with pytest.raises(ValueError, match=r"each of channels=.* must be a whole number of at least"):
+        ConvolutionalAutoencoder((1, 8, 8), 2, channels=channels)
+
+
+def test_a_module_that_cannot_be_copied_is_asked_for_as_a_factory(digits, tiny):
+    network = Linear()
+    network.last = network.up(torch.ones(1, 64))  # a result, which autograd does not let copy
+    with pytest.raises(ValueError, match=r"network=Linear cannot be copied .*: pass a factory"):
+        tiny(network=network).fit(digits)
+
+
+def test_two_maps_are_enough(digits, tiny):
+    model = tiny(network=Linear()).fit(digits)
+    assert model.inverse_transform(model.transform(digits)).shape == digits.shape
+
+
+@pytest.mark.parametrize("kind", ["module", "factory", "lazy"])
+def test_a_given_seed_is_all_that_chance_depends_on(kind, digits, tiny):
+    class Lazy(Linear):
+        def __init__(self, *args):
+            super().__init__(*args)
+            self.up, self.down = nn.LazyLinear(5), nn.LazyLinear(64)
+
+    network = {"module": Noisy(), "factory": Noisy, "lazy": Lazy}[kind]
+    codes = []
+    for seed in (3, 3, 4):
+        torch.rand(7)  # what others draw
+        before = torch.random.get_rng_state()
+        codes.append(tiny(network=network, random_state=seed).fit(digits).transform(digits))
+        assert torch.equal(torch.random.get_rng_state(), before)
+    np.testing.assert_array_equal(codes[0], codes[1])
+    assert not np.array_equal(codes[0], codes[2])
+
+
+def test_without_a_generator_random_numbers_are_torch_s_own():
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    with seeded(None):
+        assert torch.equal(torch.rand(2), expected)
+
+
+class TestStackedNetwork:
+    def test_it_is_the_default_network(self, digits, tiny):
+        factory = StackedNetwork((16,), output_activation="sigmoid")
+        a, b = tiny(network=factory).fit(digits), tiny().fit(digits)
+        np.testing.assert_array_equal(a.transform(digits), b.transform(digits))
+
+    def test_lower_layers_are_copied_and_left_out_of_pretraining(self, digits, tiny):
+        params = {"hidden_layer_sizes": (12, 10), "pretrain_max_iter": 1}
+        first = tiny(**params).fit(digits)
+        lower = Autoencoder(first.network_.layers[:2])
+        before = {name: tensor.clone() for name, tensor in lower.state_dict().items()}
+        factory = StackedNetwork((12, 10), output_activation="sigmoid", lower=lower)
+        model = tiny(**params, network=factory, max_iter=0).fit(digits)
+        assert [record["phase"] for record in model.history_] == ["layer 3"]
+        assert torch.equal(model.network_.layers[0].weight, first.network_.layers[0].weight)
+        tiny(**params, network=factory).fit(digits)
+        assert all(torch.equal(before[name], t) for name, t in lower.state_dict().items())

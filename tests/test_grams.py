@@ -1,0 +1,216 @@
+"""Gram matrices against NumPy: whatever is read of one is that part of a matrix."""
+
+from __future__ import annotations
+
+import operator
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import FunctionTransformer
+
+from dkae.grams import Gram, MatrixGram, RowsGram, as_gram
+from dkae.kernels import PairwiseKernel, Precomputed, TransformerKernel
+
+X = np.random.default_rng(0).normal(size=(150, 4)).astype(np.float32)
+P = X @ X.T
+
+
+def inner(a, b):
+    return a @ (a if b is None else b).T
+
+
+class Own(Gram):
+    """A Gram of a user's: two methods, and it computes what it is asked for."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __len__(self):
+        return len(X)
+
+    def block(self, rows, columns=None):
+        self.asked.append(len(rows))
+        return inner(X[rows], None if columns is None else X[columns])
+
+
+class NotEvenOne:
+    """No Gram by class, but with the two methods of one."""
+
+    def __len__(self):
+        return len(X)
+
+    def block(self, rows, columns=None):
+        return inner(X[rows], None if columns is None else X[columns]).tolist()
+
+
+def grams():
+    kernel = PairwiseKernel("linear").fit(X)
+    features = TransformerKernel(FunctionTransformer().fit(X))
+    return {
+        "rows": RowsGram(X, inner, "inner products"),
+        "matrix": MatrixGram(P),
+        "a user's": Own(),
+        "an object's": as_gram(NotEvenOne(), "mine"),
+        "of a kernel": kernel.on(X),
+        "of features": features.fit(X).on(X),
+        "of a matrix's rows": Precomputed(P, rows=X).fit(X).on(X),
+        "part": RowsGram(np.vstack([X, X]), inner, "twice")[: len(X)],
+        "sum": MatrixGram(P / 2) + RowsGram(X, inner, "x") * 0.5,
+        "product": MatrixGram(P) * MatrixGram(np.ones_like(P)),
+    }
+
+
+every_gram = pytest.mark.parametrize("name", grams())
+ROWS, COLUMNS = np.array([5, 0, 149, 5]), np.array([3, 120])
+
+
+def close(actual, expected):
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
+
+
+@every_gram
+class TestLaws:
+    def test_it_is_a_gram_of_so_many_rows(self, name):
+        gram = grams()[name]
+        assert isinstance(gram, Gram)
+        assert len(gram) == 150
+        assert "of 150 rows" in repr(gram)
+
+    def test_blocks(self, name):
+        gram = grams()[name]
+        close(gram.block(ROWS), P[np.ix_(ROWS, ROWS)])
+        close(gram.block(ROWS, COLUMNS), P[np.ix_(ROWS, COLUMNS)])
+
+    def test_diagonal(self, name):
+        close(grams()[name].diagonal(), P.diagonal())
+
+    @pytest.mark.parametrize(
+        "ids",
+        [[7, 2, 2], np.array([-1, 0]), slice(3, 90, 7), slice(None, None, -1), X[:, 0] > 0],
+        ids=["numbers", "from the end", "slice", "backwards", "mask"],
+    )
+    def test_parts(self, name, ids):
+        part, numbers = grams()[name][ids], np.arange(150)[ids]
+        assert len(part) == len(numbers)
+        some = np.arange(len(numbers))[::2]
+        close(part.block(some), P[np.ix_(numbers[some], numbers[some])])
+        close(part.block(some, some[:1]), P[np.ix_(numbers[some], numbers[some[:1]])])
+
+    def test_parts_of_parts(self, name):
+        part = grams()[name][10:100][::3]
+        close(part.block(np.arange(3)), P[np.ix_([10, 13, 16], [10, 13, 16])])
+
+    @pytest.mark.parametrize(
+        ("combine", "expected"),
+        [
+            (lambda g: g + MatrixGram(P), 2 * P),
+            (lambda g: g * MatrixGram(P), P * P),
+            (lambda g: 3 * g, 3 * P),
+            (lambda g: g * np.float64(0.5), 0.5 * P),
+            (lambda g: np.float64(0.5) * g, 0.5 * P),
+            (lambda g: np.int64(2) * g + g * g, 2 * P + P * P),
+            (lambda g: (g + g)[20:40] * 2, None),
+        ],
+        ids=["sum", "product", "scaled", "right", "by NumPy", "all", "part"],
+    )
+    def test_algebra(self, name, combine, expected):
+        gram = combine(grams()[name])
+        if expected is None:
+            expected = 4 * P[20:40, 20:40]
+        rows = np.array([0, 17, 4])
+        close(gram.block(rows, rows[:2]), expected[np.ix_(rows, rows[:2])])
+        close(gram.diagonal(), expected.diagonal())
+        assert gram.kernel is None or len(gram) == 20
+
+    def test_pickling(self, name):
+        gram = grams()[name] * 2
+        copy = pickle.loads(pickle.dumps(gram))
+        np.testing.assert_array_equal(copy.block(ROWS), gram.block(ROWS))
+
+    @pytest.mark.parametrize("ids", [3, np.zeros((2, 2), dtype=int)], ids=["number", "table"])
+    def test_no_set_of_rows(self, name, ids):
+        with pytest.raises(TypeError, match=r"is no set of rows: pass row numbers, a slice or a"):
+            grams()[name][ids]
+
+    @pytest.mark.parametrize("ids", [[150], [True, False]])
+    def test_rows_that_are_not_there(self, name, ids):
+        with pytest.raises(IndexError):
+            grams()[name][ids]
+
+    @pytest.mark.parametrize("other", ["2", None, P, [1]], ids=["text", "None", "array", "list"])
+    @pytest.mark.parametrize("combine", [operator.add, operator.mul])
+    def test_only_grams_and_numbers_combine(self, name, other, combine):
+        with pytest.raises(TypeError):
+            combine(grams()[name], other)
+        with pytest.raises(TypeError):
+            combine(other, grams()[name])
+
+    def test_it_is_no_list_of_rows(self, name):
+        with pytest.raises(TypeError, match="not iterable"):
+            list(grams()[name])
+
+    def test_grams_of_other_rows_do_not_combine(self, name):
+        with pytest.raises(ValueError, match="the grams have 3 and 150 rows: combine those of the"):
+            grams()[name] + MatrixGram(np.eye(3))
+
+
+def test_the_kernel_that_it_is_of():
+    kernel = PairwiseKernel().fit(X)
+    gram = kernel.on(X)
+    assert gram.kernel is kernel
+    assert gram[:5].kernel is kernel
+    assert (gram + gram).kernel is None  # no kernel is known that this would be of
+    assert MatrixGram(P).kernel is None
+
+
+def test_a_gram_is_taken_as_it_is():
+    own = Own()
+    assert as_gram(own, "mine") is own
+    assert own.asked == []
+
+
+def test_only_small_blocks_are_asked_for_the_diagonal():
+    own = Own()
+    close(own.diagonal(), P.diagonal())
+    assert max(own.asked) <= 64
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, bool])
+def test_whole_numbers_do_not_wrap_around(dtype):
+    matrix = np.full((3, 3), 100).astype(dtype)
+    gram, rows = as_gram(matrix, "counts"), np.arange(3)
+    total, product = matrix.astype(float) * 3, matrix.astype(float) ** 2
+    close((gram + gram + gram).block(rows), total)
+    close((gram * gram).block(rows), product)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_keep_their_precision(dtype):
+    gram = MatrixGram(P.astype(dtype))
+    assert (2 * gram + gram * gram).block(ROWS).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (P[:, :3], r"mine has shape \(150, 3\): pass a square Gram matrix, or code_gram"),
+        (P[:, 0], r"mine has shape \(150,\): pass a square"),
+        (P.astype(complex), "mine has entries of type complex128: pass a square NumPy array"),
+        (np.empty((0, 0)), "mine is empty: pass the Gram matrix of at least one row"),
+        (P + np.triu(P, 1), "mine is not symmetric"),
+        (MatrixGram(P)[[]], "mine is empty"),
+    ],
+)
+def test_what_is_no_gram(matrix, message):
+    with pytest.raises(ValueError, match=message):
+        as_gram(matrix, "mine")
+
+
+def test_an_unfinished_class():
+    class HalfGram(Gram):
+        def __len__(self):
+            return 3
+
+    with pytest.raises(TypeError, match="abstract method"):
+        HalfGram()
