@@ -223,7 +223,7 @@ class TestNewRows:
 
     def test_row_that_a_precomputed_kernel_does_not_know(self):
         model = KernelPCA(2, kernel=Precomputed(P, rows=X)).fit(X)
-        with pytest.raises(ValueError, match="row 0 of X is none of the 60 rows"):
+        with pytest.raises(ValueError, match="row 0 of X is not among the 60 known rows"):
             model.transform(X + 1)
 
     @pytest.mark.parametrize("n_components", [0, 1.5])
