@@ -1,4 +1,4 @@
-"""What fits have in common: a failure leaves the former fit, a warning points at the caller."""
+"""What all fits share: a failure keeps the former fit, a warning points at the caller."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-#: Modules whose lines say nothing to a user: ours, and those that call `fit` for the user, such as
-#: the wrapper around ``fit_transform``, pipelines and searches.
+#: Modules that a warning should not point at: ours, and those that call `fit` for the user, such
+#: as the wrapper around ``fit_transform``, pipelines and searches.
 INSIDE = ("dkae.", "joblib.", "sklearn.")
 
 
 @contextmanager
 def unchanged_on_failure(estimator: object) -> Iterator[None]:
-    """Give the estimator back the attributes that it had if what is done here fails."""
+    """Restore the estimator's attributes if the block fails."""
     before = estimator.__dict__.copy()
     try:
         yield
@@ -26,7 +26,7 @@ def unchanged_on_failure(estimator: object) -> Iterator[None]:
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the user's line, however deep inside of the package we are."""
+    """Warn at the user's line, however deep inside the package we are."""
     frame: FrameType | None = sys._getframe()
     level = 1
     while frame is not None and frame.f_globals.get("__name__", "").startswith(INSIDE):
