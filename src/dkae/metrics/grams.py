@@ -71,7 +71,7 @@ def ideal_loss(gram: GramLike, y: Any) -> float:
     gram : GramLike of n rows
         For instance ``code_gram(codes)``.
     y : array-like of shape (n,)
-        Labels; -1, None and NaN stand for no label, as in `dkae.kernels.ideal_kernel`.
+        Labels; -1, None and NaN mean no label, as in `dkae.kernels.ideal_kernel`.
     """
     checked = as_gram(gram, "gram")
     n_labels = count_labels(y, "y")

@@ -119,7 +119,7 @@ def _fit_batch(
 def _maximize(
     X: Tensor, moments: Tensor, responsibilities: Tensor, covariance_type: str, reg_covar: float
 ) -> Mixtures:
-    """Return the components of largest likelihood, each as a mixture of its own."""
+    """Return the components that fit best (the M-step), each as a mixture of one."""
     d = X.shape[1]
     # As in scikit-learn: an empty component keeps a finite mean.
     mass = responsibilities.sum(dim=1) + 10 * torch.finfo(X.dtype).eps

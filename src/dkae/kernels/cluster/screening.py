@@ -173,7 +173,7 @@ class Screening:
 
 
 def _silence_beta_warning() -> None:
-    """Let torch warn here, once and unheard, that its sparse tensors are in beta.
+    """Trigger and ignore torch's one-time warning that sparse tensors are in beta.
 
     Not where they are made: several threads do that, and they share the warning filters.
     """
