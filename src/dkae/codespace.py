@@ -55,7 +55,7 @@ def code_pca(model: Invertible, X_clean: Any, n_components: int) -> Pipeline:
     """
     _check_model(model)
     n_components = check_integer("n_components", n_components, at_least=1)
-    # As the model returns them: a model may name the columns, and the step must know the names.
+    # Not converted: a model may name the columns, and the step must know the names.
     codes = model.transform(X_clean)
     pca = _fit_pca(codes, n_components, rows="X_clean", parameter=f"n_components={n_components}")
     return Pipeline([("model", model), ("pca", pca)])
@@ -64,9 +64,7 @@ def code_pca(model: Invertible, X_clean: Any, n_components: int) -> Pipeline:
 def denoise(
     model: Invertible, X_noisy: Any, X_clean: Any = None, n_components: int | None = None
 ) -> NDArray[Any]:
-    r"""Return noisy rows without what clean rows do not have.
-
-    The codes are projected on the first principal components of clean codes, and decoded:
+    r"""Project noisy codes on the first principal components of clean codes, and decode them.
 
     .. math::
         \hat x = f^{-1}\big( \mu + W W^\top (f(x) - \mu) \big) .
@@ -78,9 +76,9 @@ def denoise(
     X_noisy : array-like of shape (n_samples, n_features)
         Rows to be cleaned.
     X_clean : array-like of shape (n_clean, n_features), optional
-        Rows without noise, such as the training rows. Left out if `model` is such a pipeline.
+        Rows without noise, such as the training rows. Omit it if `model` is such a pipeline.
     n_components : int, optional
-        Columns of W, 32 by default as in the paper. Left out if `model` is such a pipeline.
+        Columns of W, 32 by default as in the paper. Omit it if `model` is such a pipeline.
     """
     _check_model(model)
     if X_clean is not None:
@@ -120,7 +118,7 @@ def traverse(
     model : Invertible
         The maps f and f⁻¹.
     X : array-like of shape (n_samples, n_features)
-        Rows whose codes have the principal directions, at least two.
+        Rows whose codes define the principal directions, at least two.
     direction : int, default=0
         Number of the direction; 0 is that of the largest variance.
     n_steps : int, default=9
@@ -158,8 +156,8 @@ def interpolate(model: Invertible, x: Any, y: Any, n_steps: int | ArrayLike = 9)
     x, y : array-like of shape (n_features,), (1, n_features) or (n, n_features)
         The two ends, or as many starts as ends.
     n_steps : int or array-like of shape (n_steps,), default=9
-        Number of points at equal distances, at least two; or the positions t themselves, which
-        extrapolate outside of [0, 1].
+        Number of equidistant points, at least two; or the positions t themselves, which
+        extrapolate outside [0, 1].
 
     Returns
     -------
@@ -175,7 +173,7 @@ def interpolate(model: Invertible, x: Any, y: Any, n_steps: int | ArrayLike = 9)
         )
     start, end = _encode(model, x)[:, None], _encode(model, y)[:, None]
     t = t.astype(start.dtype)[:, None]
-    # Not start + t (end - start), which rounding keeps from ending at the code of y.
+    # Not start + t (end - start), which rounding may keep from ending at the code of y.
     points = (1 - t) * start + t * end
     n, n_points, width = points.shape
     images = np.asarray(model.inverse_transform(points.reshape(-1, width)))
@@ -208,9 +206,9 @@ def class_means(model: Invertible, X: Any, y: ArrayLike) -> tuple[NDArray[Any], 
 
 
 def combine(model: Invertible, terms: Iterable[tuple[float, Any]]) -> NDArray[Any]:
-    r"""Return the row of a weighted sum of codes: arithmetic on meanings rather than on pixels.
+    r"""Decode a weighted sum of codes: arithmetic on meanings rather than on pixels.
 
-    Each term is a weight with the rows that it weights; of several rows, the mean code counts:
+    Each term is a weight and the rows whose mean code it multiplies:
 
     .. math::
         f^{-1}\Big( \sum_i w_i \, \frac{1}{n_i} \sum_{x \in X_i} f(x) \Big) .
@@ -239,18 +237,18 @@ def combine(model: Invertible, terms: Iterable[tuple[float, Any]]) -> NDArray[An
 
 
 def _encode(model: Invertible, x: Any) -> NDArray[Any]:
-    """Return the codes of a matrix or of a single row, as they are if they are floats."""
+    """Return the codes of a matrix or of a single row; integers become floats."""
     codes = np.asarray(model.transform(_as_rows(x)))
     return codes.astype(np.result_type(codes.dtype, np.float32), copy=False)
 
 
 def _as_rows(x: Any) -> Any:
-    """Return a single row as a matrix; a matrix stays what it is, such as a data frame."""
+    """Return a single row as a matrix; a matrix or data frame stays as it is."""
     return np.asarray(x).reshape(1, -1) if np.ndim(x) == 1 else x
 
 
 def _mean(codes: NDArray[Any]) -> NDArray[Any]:
-    # The sum is in float64, the codes are not: NumPy converts block by block.
+    # NumPy sums in float64 block by block, without a float64 copy of the codes.
     return np.asarray(codes.mean(axis=0, dtype=np.float64), dtype=codes.dtype)
 
 
@@ -263,7 +261,7 @@ def _fit_pca(codes: Any, n_components: int, *, rows: str, parameter: str) -> PCA
             f"{parameter} is too large: the codes of {rows}, {n} rows of width {width}, have only "
             f"{min(n, width)} principal components"
         )
-    # For wide codes scikit-learn takes a randomised solver: the same results at each call.
+    # A fixed seed, because scikit-learn's solver for wide codes is randomised.
     return PCA(n_components, random_state=0).fit(codes)
 
 
@@ -290,7 +288,7 @@ def _check_term(i: int, term: Any) -> tuple[float, Any]:
 
 
 def _check_model(model: Any) -> None:
-    """Whether it is fitted, the model says itself when it is first used."""
+    """Reject a model without both maps; one that is not fitted raises when it is first used."""
     missing = [name for name in ("transform", "inverse_transform") if not hasattr(model, name)]
     if missing:
         raise TypeError(

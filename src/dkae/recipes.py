@@ -1,4 +1,4 @@
-"""Named settings: each function returns an unfitted estimator, any parameter can be overridden.
+"""Recipes: each function returns an unfitted estimator, and any parameter can be overridden.
 
 ``default`` is the library's own, chosen by measurements on MNIST with a budget of 2,000 steps
 (docs/decisions.md has the numbers); ``paper`` is the paper to the letter.
@@ -45,7 +45,7 @@ def paper(**overrides: Any) -> DeepKernelizedAutoencoder:
         "learning_rate": "constant",
         "learning_rate_init": 0.001,
     }
-    if "epoch" in overrides:  # the former name, of which the estimator warns
+    if "epoch" in overrides:  # the deprecated name, of which the estimator warns
         del settings["steps_per_epoch"]
     return DeepKernelizedAutoencoder(**(settings | overrides))
 

@@ -59,11 +59,6 @@ class TestFeatures:
         product = product.toarray() if scipy.sparse.issparse(product) else product
         np.testing.assert_allclose(kernel.gram(X, Y), product, rtol=1e-4, atol=1e-5)
 
-    def test_spectrum_is_that_of_the_gram(self, kernel):
-        kernel = clone(kernel).fit(X)
-        expected = np.linalg.eigvalsh(kernel.gram(X).astype(np.float64))[::-1][:4]
-        np.testing.assert_allclose(kernel.spectrum(X, 4), expected, rtol=1e-2)
-
 
 class TestForest:
     def test_it_is_the_share_of_common_leaves(self):

@@ -115,7 +115,7 @@ class TestPrecomputed:
 
     def test_unknown_row_is_named(self):
         kernel = Precomputed(P, rows=X).fit(X)
-        with pytest.raises(ValueError, match="row 1 of X is none of the 30 rows"):
+        with pytest.raises(ValueError, match="row 1 of X is not among the 30 known rows"):
             kernel.on(np.vstack([X[:1], X[:1] + 1]))
 
     def test_rows_of_another_number(self):

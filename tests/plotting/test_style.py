@@ -90,7 +90,9 @@ def test_house_style_is_legible_in_a_dark_session():
 
 @pytest.mark.parametrize("ax", ["left", 3, [1, 2]])
 def test_ax_of_another_type(ax):
-    with pytest.raises(TypeError, match=r"ax is or has a (str|int): expected a matplotlib Axes"):
+    with pytest.raises(
+        TypeError, match=r"ax is or contains a (str|int): expected a matplotlib Axes"
+    ):
         HistoryDisplay(HISTORY).plot(ax=ax)
 
 

@@ -54,7 +54,7 @@ def features(function):
         ({"kernel": "poly", "degree": -1}, "degree=-1 must be a number"),
         ({"kernel": features(np.log)}, "kernel of FunctionTransformer has NaN or infinite values"),
         ({"kernel": features(lambda X: X[:, :0])}, "FunctionTransformer has no features on these"),
-        ({"kernel": features(lambda X: 0 * X)}, "all of them are the same to it"),
+        ({"kernel": features(lambda X: 0 * X)}, "it does not tell them apart"),
         ({"kernel": lambda A, B: A @ B.T * np.nan}, "<lambda> has NaN or infinite values"),
         ({"kernel": lambda A, B: A @ B[:5].T}, r"shape \(60, 5\), expected \(60, 60\)"),
         ({"kernel": lambda A, B: A[:, :1] - 2 * B[:, 0]}, "<lambda> is not symmetric"),
@@ -91,7 +91,7 @@ def test_gram_matrices(solver, change, message):
 @both_solvers
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", features(None)], ids=str)
 def test_equal_rows_have_nothing_once_they_are_centred(kernel, solver):
-    with pytest.raises(ValueError, match=r"no component .* all of them are the same to it"):
+    with pytest.raises(ValueError, match=r"no component .* it does not tell them apart"):
         KernelPCA(kernel=kernel, solver=solver).fit(np.full((30, 2), 0.1))
 
 
@@ -223,7 +223,7 @@ class TestNewRows:
 
     def test_row_that_a_precomputed_kernel_does_not_know(self):
         model = KernelPCA(2, kernel=Precomputed(P, rows=X)).fit(X)
-        with pytest.raises(ValueError, match="row 0 of X is none of the 60 rows"):
+        with pytest.raises(ValueError, match="row 0 of X is not among the 60 known rows"):
             model.transform(X + 1)
 
     @pytest.mark.parametrize("n_components", [0, 1.5])

@@ -1,1 +1,1 @@
-"""What runs underneath: devices, threads, files that appear whole, checks, and manners of a fit."""
+"""Private helpers: devices, threads, atomic files, checks of parameters, what all fits share."""

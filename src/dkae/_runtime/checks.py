@@ -12,14 +12,14 @@ import numpy as np
 
 
 def check_boolean(name: str, value: Any) -> bool:
-    """Return `value` as a bool; a string such as "False" would count as true."""
+    """Return `value` as a bool; a string such as "False" would be truthy."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     raise ValueError(f"{name}={value!r} must be True or False")
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """Return `value` if it is one of `choices`, else say which one may have been meant."""
+    """Return `value` if it is one of `choices`, else suggest the nearest."""
     known = sorted(choices)
     if isinstance(value, str) and value in known:
         return value
@@ -41,7 +41,7 @@ def check_number(
     name: str,
     value: Any,
     low: float,
-    high: float = float("inf"),
+    high: float = math.inf,
     *,
     open_low: bool = False,
     open_high: bool = False,
@@ -53,10 +53,10 @@ def check_number(
         if above and below:
             return float(value)
     left = "(" if open_low else "["
-    right = ")" if open_high or high == float("inf") else "]"
+    right = ")" if open_high or high == math.inf else "]"
     raise ValueError(f"{name}={value!r} must be a number in {left}{low:g}, {high:g}{right}")
 
 
 def _is(value: Any, kind: type) -> bool:
-    # True and False are numbers to Python, but not what anyone means by one.
+    # To Python, True and False are numbers too.
     return isinstance(value, kind) and not isinstance(value, bool)

@@ -58,9 +58,9 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager[obj
 def bfloat16_works(device_type: str) -> bool:
     """Try a bfloat16 product, once in a process; warn if it fails.
 
-    A virtual machine may report AMX and yet not be able to run it; the library then fails at the
-    first product with "could not create a primitive", or the process is killed for an illegal
-    instruction. So on a CPU another process tries it first.
+    A virtual machine may report AMX and yet not run it: the first product then fails with "could
+    not create a primitive", or an illegal instruction kills the process. So on a CPU another
+    process tries it first.
     """
     try:
         if device_type == "cpu":
@@ -78,7 +78,7 @@ def bfloat16_works(device_type: str) -> bool:
 
 
 def _in_another_process(work: Callable[[str], None], argument: str) -> None:
-    """Run a function that needs nothing but torch; raise what ended it, also if it was killed."""
+    """Run a function that needs nothing but torch; raise if it fails or is killed."""
     code = f"import torch\n{inspect.getsource(work)}\n{work.__name__}({argument!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     if done.returncode < 0:
@@ -88,7 +88,7 @@ def _in_another_process(work: Callable[[str], None], argument: str) -> None:
 
 
 def _multiply_in_bfloat16(device_type: str) -> None:
-    # Large enough to be sent to the kernels of a real layer, forwards and backwards.
+    # Large enough to take the code path of a real layer, forwards and backwards.
     a = torch.ones(64, 256, device=device_type, requires_grad=True)
     with torch.autocast(device_type, dtype=torch.bfloat16):
         product = torch.nn.functional.linear(a, a, a[:, 0])
@@ -98,10 +98,10 @@ def _multiply_in_bfloat16(device_type: str) -> None:
 class _SingleThreadedBlas:
     """Keeps BLAS to one thread while at least one network trains on the CPU.
 
-    A kernel's blocks are computed by BLAS, the network by torch's own threads. Each spins for a
-    while after its work, on the cores that the other one needs then: on 2 cores a step of a small
-    network took 18-24 ms in place of 4-5. The limit is one of the process, so of several trainings
-    in threads the first sets it and the last lifts it.
+    BLAS computes a kernel's blocks, torch's own threads the network. After its work each spins for
+    a while on cores that the other one needs: on 2 cores a step of a small network took 18-24 ms
+    instead of 4-5. The limit holds for the whole process: of several fits in threads the first sets
+    it and the last lifts it.
     """
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ _UMASK_LOCK = threading.Lock()
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path in the folder of `path`, which takes its place if all went well."""
+    """Yield a temporary path in the folder of `path` that replaces it if the block succeeds."""
     path = path.resolve()  # a link keeps pointing to the file that it named
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
     os.close(handle)
@@ -32,7 +32,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _mode_of(path: Path) -> int:
-    """Return the mode of the file that is replaced, or that of any new file of this user."""
+    """Return the mode of the file to replace, or that of a new file."""
     if path.exists():
         return stat.S_IMODE(path.stat().st_mode)
     with _UMASK_LOCK:

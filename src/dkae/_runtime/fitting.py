@@ -1,4 +1,4 @@
-"""What fits have in common: a failure leaves the former fit, a warning points at the caller."""
+"""What all fits share: a failure keeps the former fit, a warning points at the caller."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INSIDE = {"dkae", "importlib", "joblib", "sklearn"}
 
 @contextmanager
 def unchanged_on_failure(estimator: object) -> Iterator[None]:
-    """Give the estimator back the attributes that it had if what is done here fails."""
+    """Restore the estimator's attributes if the block fails."""
     before = estimator.__dict__.copy()
     try:
         yield
@@ -26,7 +26,7 @@ def unchanged_on_failure(estimator: object) -> Iterator[None]:
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the user's line, however deep inside of the package we are."""
+    """Warn at the user's line, however deep inside the package we are."""
     frame = sys._getframe()
     while frame.f_back is not None and _module(frame).partition(".")[0] in INSIDE:
         frame = frame.f_back

@@ -1,7 +1,7 @@
-"""Independent pieces of work on all cores: one thread each, which wait for nobody.
+"""Independent pieces of work on all cores, one thread each.
 
-torch by itself divides every single operation among the cores, and all wait for the slowest at the
-end of each. Where the work comes in independent pieces it is faster to give each core its own.
+torch by itself divides every operation among the cores, which all wait for the slowest at its end.
+If the work comes in independent pieces, it is faster to give each core its own.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ def in_threads(
 ) -> Iterator[Result]:
     """Yield what `work` returns for each piece, in order, with as many threads as torch has.
 
-    `work` should spend its time in torch, NumPy or SciPy, which let other threads run. All pieces
-    are begun at once, and results wait until they are asked for: they should be small. On a GPU,
-    which has but one queue, the pieces come one after the other.
+    `work` should spend its time in torch, NumPy or SciPy, which release the GIL. All pieces are
+    submitted at once and results are kept until they are read, so they should be small. On a GPU,
+    which has one queue, the pieces run one after another.
     """
     pieces, n_threads = list(pieces), torch.get_num_threads()
     n_workers = min(n_threads, len(pieces))
     if device.type != "cpu" or n_workers < 2:
         yield from map(work, pieces)
         return
-    inference = torch.is_inference_mode_enabled()  # known to this thread alone
+    inference = torch.is_inference_mode_enabled()  # a setting of this thread alone
 
     def alone(piece: Piece) -> Result:
         with torch.inference_mode(inference):
@@ -41,6 +41,5 @@ def in_threads(
         with ThreadPoolExecutor(n_workers, initializer=torch.set_num_threads, initargs=(own,)) as p:
             yield from p.map(alone, pieces)
     finally:
-        # A thread keeps the number it has set, but one that is new takes the last number set in
-        # any thread.
+        # A thread keeps its own number, but a new thread takes the last one set in any thread.
         torch.set_num_threads(n_threads)

@@ -1,7 +1,7 @@
 r"""How far the Gram matrix C of the codes is from the prior Gram matrix P.
 
-Each measure takes both and returns one number: 0 if they are proportional, the same for every scale
-of either, with a gradient in C. Only tensors are known here, neither networks nor kernels.
+Each measure takes both and returns one number with a gradient in C: 0 if they are proportional,
+whatever the scale of either. This module knows tensors only, neither networks nor kernels.
 
 ===================== ======================================================== ===============
 Function              What it compares                                         Range

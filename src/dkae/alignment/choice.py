@@ -42,7 +42,7 @@ def check_width(alignment: str | Measure, n_components: int, batch_size: int) ->
 
 
 def _checked(measure: Measure) -> Measure:
-    """Refuse what is no loss; after the first call this costs two looks at attributes."""
+    """Reject a measure that does not return a loss; after the first call the checks are cheap."""
     name = getattr(measure, "__name__", type(measure).__name__)
     is_first = True
 

@@ -1,4 +1,4 @@
-r"""Distances of directions: Eq. 6 of the paper, and two ways to leave a part of the matrices out.
+r"""Distances of directions: Eq. 6 of the paper, and two variants that ignore part of the matrices.
 
 With the code Gram :math:`C` and the prior Gram :math:`P`, the kernel alignment and the normalised
 Frobenius distance of the paper (Eqs. 6 and 7) are
@@ -9,7 +9,7 @@ Frobenius distance of the paper (Eqs. 6 and 7) are
 
 The code uses the left form of :math:`L_c`. The right one subtracts two nearly equal numbers where
 :math:`C` approaches :math:`P` (in float32 it cannot tell losses below 5e-4 from zero) and has an
-infinite slope there; the norm of the difference has neither hazard.
+infinite slope there; the norm of the difference has neither problem.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-#: A centred matrix without an entry beyond this part of the largest of G, in units of the type's
-#: precision, cannot be told from round-off: it is zero.
+#: A centred matrix is round-off and counts as zero if no entry exceeds this many units of the
+#: type's precision, relative to the largest entry before centring.
 CENTERED_ROUND_OFF = 8.0
 
 
@@ -63,7 +63,7 @@ def centered(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
 
 def _unit(gram: Tensor) -> Tensor:
     """Return the matrix scaled to Frobenius norm 1, and a zero matrix as it is."""
-    # The largest entry is divided out first: squares of entries beyond 1e±19 leave float32.
+    # The largest entry is divided out first: float32 has no squares of entries beyond 1e±19.
     largest = gram.detach().abs().amax()
     gram = gram / torch.where(largest > 0, largest, torch.ones_like(largest))
     norm = torch.linalg.vector_norm(gram)
@@ -75,7 +75,7 @@ def _without_diagonal(gram: Tensor) -> Tensor:
 
 
 def _centered(gram: Tensor) -> Tensor:
-    # One mean after the other: the second is of numbers that are small already.
+    # One mean after the other: the second is then of small numbers.
     result = gram - gram.mean(dim=0, keepdim=True)
     result = result - result.mean(dim=1, keepdim=True)
     # Round-off must not count as a direction: its gradient would be huge.

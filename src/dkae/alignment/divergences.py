@@ -1,18 +1,16 @@
 r"""Divergences of density matrices: Gram matrices of trace 1.
 
-Each is 0 if and only if :math:`C \propto P`, and positive otherwise, for what is compared is
+Each is 0 if and only if :math:`C \propto P`, and positive otherwise. They compare
 
 .. math:: \rho(G) = \frac{1}{1 + \varepsilon} \left( \frac{G}{\operatorname{tr} G}
     + \frac{\varepsilon}{k} I \right) .
 
-The share ε of the identity keeps logarithms, roots and their slopes finite where a matrix has no
-full rank; it is the same for both, so that it moves no minimum. A zero matrix has no direction and
-counts as :math:`I`. Negative eigenvalues of a kernel that is not positive semi-definite count as
-zero.
+The share ε of the identity keeps logarithms, roots and their slopes finite where a matrix lacks
+full rank; it is the same for both, so no minimum moves. A zero matrix has no direction and counts
+as :math:`I`. Negative eigenvalues, of a kernel that is not positive semi-definite, count as zero.
 
-All is computed in float64. The prior is a constant: its eigenvectors are used, but the gradient
-goes through the eigenvalues of symmetric matrices only; that of eigenvectors is infinite where
-eigenvalues repeat.
+Everything is computed in float64. The prior is a constant, so its eigenvectors may be used; the
+gradient goes through eigenvalues only: that of eigenvectors is infinite where eigenvalues repeat.
 """
 
 from __future__ import annotations
@@ -24,9 +22,9 @@ import torch
 from torch import Tensor
 from torch.special import entr
 
-#: Share ε of the identity: every eigenvalue is at least about ε times the mean one. Less would be
-#: near the rounding of float32: for k = 500 it moves the gradient of `logdet` by 0.3 %, and with
-#: ε = 1e-5 by 37 % (``benchmarks/alignment_measures.py``).
+#: Share ε of the identity: every eigenvalue is at least about ε times the mean one. A smaller ε
+#: comes near the round-off of float32, which for k = 500 changes the gradient of `logdet` by 0.3 %,
+#: but with ε = 1e-5 by 37 % (``benchmarks/alignment_measures.py``).
 EPSILON = 1e-3
 
 
@@ -38,7 +36,7 @@ def logdet(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
 
     It is the mean of the Bregman divergences of Kulis et al. (2009) of A and of B to their mean.
     Theirs between A and B has :math:`\operatorname{tr} A B^{-1}`, which grows as 1/ε where the
-    prior has no full rank; this one as log 1/ε only. Codes need at least k components: with fewer,
+    prior lacks full rank; this one only as log 1/ε. Codes need at least k components: with fewer,
     C is singular, and ε rather than the data decides how far it is from P.
     """
     return _jensen_gap(lambda eigenvalues: eigenvalues.log().mean(), code_gram, prior_gram)
@@ -55,7 +53,7 @@ def jensen_renyi(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
     strictly concave for 0 < α ≤ 1, hence the divergence is positive; for α = 2, which is cheaper,
     it is negative for some pairs.
 
-    Their mutual information :math:`H(C) + H(P) - H(C \circ P)` is no measure of alignment: its
+    Their mutual information :math:`H(C) + H(P) - H(C \circ P)` is not a measure of alignment: its
     maximum is not at :math:`C \propto P`. For a prior with a constant diagonal :math:`C = I` gives
     :math:`H(P)`, and :math:`C = P` gives :math:`2 H(P) - H(P \circ P)`, which is never more.
     """
@@ -71,8 +69,8 @@ def von_neumann(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
         = \operatorname{tr} A \log A - \operatorname{tr} A \log B,
         \qquad A = \rho(C),\; B = \rho(P)
 
-    In this direction codes may have fewer components than the prior has, and pay for directions
-    that it has not.
+    In this direction codes may have fewer components than the prior; they are penalised for
+    directions that the prior lacks.
     """
     code = _density(code_gram)
     _, log_prior = _prior(prior_gram, torch.log)
@@ -108,7 +106,7 @@ def _jensen_gap(
 
 
 def _density(gram: Tensor) -> Tensor:
-    """Return ρ(G) in float64; what is not finite counts as zero here, for `_loss` to tell."""
+    """Return ρ(G) in float64; a G that is not finite counts as zero, and `_loss` returns NaN."""
     gram = torch.where(gram.isfinite().all(), gram, torch.zeros_like(gram))
     gram = (gram.cpu() if gram.device.type == "mps" else gram).double()  # MPS has no float64
     gram = (gram + gram.T) / 2
@@ -120,7 +118,7 @@ def _density(gram: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _prior(gram: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-    """Return the eigenvalues of ρ(P), and a function of this matrix."""
+    """Return the eigenvalues of ρ(P), and `function` of this matrix."""
     density = _density(gram)
     eigenvalues, eigenvectors = torch.linalg.eigh(density)
     eigenvalues = eigenvalues.clamp_min(_floor(density))
@@ -134,13 +132,13 @@ def _eigenvalues(matrix: Tensor, floor: float | None = None) -> Tensor:
 
 
 def _floor(matrix: Tensor) -> float:
-    # Half the least eigenvalue of a density: rounding moves none to here, only what is indefinite.
+    # Half the least eigenvalue of a density: only an indefinite matrix, not rounding, reaches it.
     return EPSILON / len(matrix) / 2
 
 
 def _loss(divergence: Tensor, code_gram: Tensor, prior_gram: Tensor) -> Tensor:
-    """Return it in at least float32; NaN, and no error of LAPACK, if an entry is not finite."""
+    """Return the loss in at least float32; NaN, not a LAPACK error, if an entry is not finite."""
     is_finite = (code_gram.isfinite().all() & prior_gram.isfinite().all()).to(divergence.device)
-    # Rounding may leave a little less than zero.
+    # Rounding may make it slightly negative.
     divergence = torch.where(is_finite, divergence.clamp_min(0), torch.nan)
     return divergence.to(code_gram.device, torch.promote_types(code_gram.dtype, torch.float32))

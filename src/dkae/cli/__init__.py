@@ -1,7 +1,7 @@
 """The command line: parses, dispatches, and turns errors into one clear line.
 
-torch and scikit-learn are imported inside the commands only, so that ``dkae --help`` is fast.
-Another distribution adds a command by an entry point of the group ``dkae.commands``.
+Only the commands import torch and scikit-learn, so that ``dkae --help`` is fast. Another
+distribution adds a command by an entry point of the group ``dkae.commands``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dkae.cli.options import check_folder, clear_errors, example
 
 __all__ = ["check_folder", "clear_errors", "example", "main"]
 
-#: Where other distributions name their commands.
+#: The entry points of commands of other distributions.
 ENTRY_POINTS = "dkae.commands"
-#: Commands of the distribution dkae-study, which a user may ask for without having it.
+#: Commands of the distribution dkae-study, which may not be installed.
 OF_THE_STUDY = ("demo", "report", "reproduce")
 
 
 class Commands(click.Group):
-    """Our own commands, and those of other distributions, which are loaded when they are used."""
+    """Our own commands, and those of other distributions, loaded on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*self.commands, *_added()})
@@ -37,7 +37,7 @@ class Commands(click.Group):
             return command
         if cmd_name in OF_THE_STUDY:
             raise click.ClickException(
-                f"`dkae {cmd_name}` belongs to the study of the paper, a distribution of its own: "
+                f"`dkae {cmd_name}` belongs to the study of the paper, a separate distribution: "
                 "pip install dkae-study"
             )
         return None

@@ -1,4 +1,4 @@
-"""Commands that make models and use them."""
+"""Commands that fit models and use them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ARRAYS = ".npy .npz .csv"
 @click.option("--seed", "random_state", type=int, default=0, show_default=True)
 @click.option("--set", "extra", multiple=True, metavar="NAME=VALUE", help="Any other parameter.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-@click.option("--checkpoint", help="File to go on from after an interruption.")
+@click.option("--checkpoint", help="File to resume from after an interruption.")
 @clear_errors()
 def fit(
     data: str,
@@ -59,14 +59,15 @@ def fit(
 
     params = {"verbose": int(not options.pop("quiet"))} | _given(options) | _parse_pairs(extra)
     model = RECIPES[check_choice("recipe", recipe, RECIPES)]()
-    _check_names(params, model.get_params(deep=False))
+    for name in params:
+        check_choice("parameter", name, model.get_params(deep=False))
     rows = _read(data)
     prior = None if gram is None else _read(gram)
     model.set_params(**params).fit(rows, gram=prior, checkpoint=checkpoint)
     save(model, out)
     if checkpoint is not None:
         Path(checkpoint).unlink(missing_ok=True)
-    # Where the decoder learns alone, L_c is that of the epoch before: the codes stand still.
+    # While only the decoder trains, codes do not change: L_c is that of the last record with one.
     last = {name: value for record in model.history_ for name, value in record.items()}
     losses = "  ".join(f"{name} {last[name]:.5g}" for name in last if name.endswith("loss"))
     click.echo(f"{out}: {len(rows)} rows -> {model.n_components_} components  {losses}")
@@ -82,8 +83,7 @@ def fit(
 def transform(model: Path, data: str, out: Path) -> None:
     """Map the rows of DATA into kernel space."""
     fitted, table = _load(model), _read(data)
-    codes = fitted.transform(table)
-    _write(out, codes, list(fitted.get_feature_names_out()), "codes")
+    _write(out, fitted.transform(table), list(fitted.get_feature_names_out()), "codes")
 
 
 @click.command(epilog=example("dkae inverse model.safetensors codes.npy -o rows.csv"))
@@ -150,14 +150,14 @@ def interpolate(model: Path, data: str, between: tuple[int, int], steps: int, ou
 @click.option("--gram", help="File with the Gram matrix of the rows, if the model has no kernel.")
 @clear_errors()
 def score(model: Path, data: str, gram: str | None) -> None:
-    """Measure on DATA how well codes represent the kernel and how well rows come back.
+    """Measure on DATA how well codes represent the kernel and reconstruct the rows.
 
     Prints JSON: the alignment A in [0, 1], the loss L_c, and the mean squared error.
     """
     from dkae import kernels, metrics
 
     fitted, rows = _load(model), _read(data)
-    # First of all, because it says what is missing.
+    # First, because it raises if the kernel is missing.
     prior = fitted.prior_gram(rows) if gram is None else kernels.gram_of(_read(gram), rows)
     codes = fitted.transform(rows)
     comparison = metrics.compare_grams(codes, prior)
@@ -190,9 +190,8 @@ def _write(out: Path, array: Any, names: list[str], what: str = "rows") -> None:
 
 
 def _input_names(fitted: Any, rows: Any) -> list[str]:
-    """Return the names of the features of rows that a model has made."""
-    names = getattr(fitted, "feature_names_in_", [f"x{i}" for i in range(rows.shape[1])])
-    return list(names)
+    """Return the names of the input features."""
+    return list(getattr(fitted, "feature_names_in_", [f"x{i}" for i in range(rows.shape[1])]))
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
@@ -217,19 +216,12 @@ def _parse_pairs(pairs: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _parse(text: str) -> Any:
-    """Return JSON as what it says (0.5, true, null, [1, 2]) and anything else as a string."""
+    """Parse JSON (0.5, true, null, [1, 2]), and return anything else as a string."""
     text = {"True": "true", "False": "false", "None": "null"}.get(text, text)
     try:
         return json.loads(text)
     except json.JSONDecodeError:
         return text
-
-
-def _check_names(params: dict[str, Any], known: dict[str, Any]) -> None:
-    from dkae._runtime.checks import check_choice
-
-    for name in params:
-        check_choice("parameter", name, known)
 
 
 COMMANDS = (fit, transform, inverse, denoise, interpolate, score)

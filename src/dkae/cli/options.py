@@ -1,4 +1,4 @@
-"""What the commands share: options, examples in the help, and errors of one line."""
+"""What the commands share: options, examples in the help, and one-line errors."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ mnist20k, mnist20k:train, mnist20k:validation, mnist20k:test, digits, mnist (dow
 
 
 def example(*commands: str, note: str = "") -> str:
-    """Return an epilog with example commands, which click must not wrap."""
+    """Return an epilog with example commands, which click does not wrap."""
     return "\n\n".join(["\b\nExample:\n" + "\n".join(f"  {c}" for c in commands), note])
 
 
 def check_folder(
     context: click.Context, parameter: click.Parameter, value: Path | None
 ) -> Path | None:
-    """Refuse a file that cannot be written, before any work is done."""
+    """Reject a file that cannot be written, before any work is done."""
     if value is not None and not value.parent.is_dir():
         raise click.BadParameter(f"folder {value.parent} does not exist")
     if value is not None and not os.access(value.parent, os.W_OK):
@@ -49,7 +49,7 @@ def output(endings: str) -> Callable[[Command], Command]:
 
 @contextlib.contextmanager
 def clear_errors() -> Iterator[None]:
-    """Turn what a user can mend into one line; a bug keeps its traceback."""
+    """Turn errors that a user can fix into one line; a bug keeps its traceback."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -85,8 +85,7 @@ def write_array(path: Path, array: NDArray[Any], columns: Sequence[str]) -> None
 def _missing(source: str) -> str:
     nearest = get_close_matches(source.partition(":")[0], DATASETS, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-    known = ", ".join(sorted(DATASETS))
-    return f"{source} is neither a file nor a data set ({known}){hint}"
+    return f"{source} is neither a file nor a data set ({', '.join(sorted(DATASETS))}){hint}"
 
 
 def _read_npy(path: Path) -> NDArray[Any]:
@@ -147,13 +146,13 @@ def _read_csv(path: Path) -> NDArray[Any]:
 
 
 def _write_csv(path: Path, array: NDArray[Any], columns: Sequence[str]) -> None:
-    # A header of numbers could not be told from a row.
+    # A header with numbers would be read as a row.
     header = ",".join(columns) if _is_header(columns) else ""
     np.savetxt(path, array, delimiter=",", header=header, comments="", fmt="%.9g", encoding="utf-8")
 
 
 def _is_header(fields: Sequence[str]) -> bool:
-    """Say whether a first line has names: something, and not one number in it."""
+    """Say whether a first line is a header: not blank, and without a number."""
     return any(field.strip() for field in fields) and not any(map(_is_number, fields))
 
 

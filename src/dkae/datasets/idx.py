@@ -20,21 +20,11 @@ import numpy.typing as npt
 from sklearn.utils import Bunch
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_DTYPES = {
-    code: np.dtype(name)
-    for code, name in [
-        (0x08, ">u1"),
-        (0x09, ">i1"),
-        (0x0B, ">i2"),
-        (0x0C, ">i4"),
-        (0x0D, ">f4"),
-        (0x0E, ">f8"),
-    ]
-}
+_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
 class DataFileError(ValueError):
-    """A data file that is there but does not hold what it should."""
+    """A data file that exists but is not valid."""
 
 
 def read_idx(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
@@ -137,7 +127,7 @@ def _gunzip(path: Path, content: bytes) -> bytes:
 
 
 def _check_start(path: Path, content: bytes, gzipped: bool) -> None:
-    """Refuse a file that is not IDX at all, saying what it seems to be."""
+    """Reject a file that is not IDX at all, and say what it looks like."""
     if not content:
         raise DataFileError(f"{path} is empty: expected an IDX file, plain or gzipped")
     if not any(content[:2]):
@@ -157,15 +147,15 @@ def _parse_header(path: Path, content: bytes) -> tuple[np.dtype[Any], tuple[int,
     """Return the type of the values, the shape, and where in `content` the values start."""
     _check_header(path, content, 4)
     code, ndim = content[2], content[3]
-    if code not in _DTYPES:
-        known = ", ".join(f"0x{known:02X}" for known in _DTYPES)
+    if code not in _TYPES:
+        known = ", ".join(f"0x{known:02X}" for known in _TYPES)
         raise DataFileError(
             f"{path} has the unknown type code 0x{code:02X} in its magic number: "
             f"expected one of {known}"
         )
     start = 4 + 4 * ndim
     _check_header(path, content, start)
-    return _DTYPES[code], struct.unpack_from(f">{ndim}I", content, 4), start
+    return np.dtype(_TYPES[code]), struct.unpack_from(f">{ndim}I", content, 4), start
 
 
 def _check_header(path: Path, content: bytes, size: int) -> None:

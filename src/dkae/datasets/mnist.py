@@ -21,7 +21,7 @@ MNIST20K_SHA256 = "60c922e473f4670665da6979507cc079cb3672f265ae3d039272114f1c02c
 _SPLIT_ENDS = [14_000, 17_000]  # 14,000 rows to train, 3,000 to validate, 3,000 to test
 _N_FULL_TRAIN = 60_000
 
-# Whatever the network, a proxy's HTML in place of JSON (ValueError) or a cut stream can cause.
+# From the network, a proxy's HTML in place of JSON (ValueError), or a truncated stream.
 _DOWNLOAD_ERRORS = (OSError, HTTPException, EOFError, ValueError)
 
 _DESCR = """\
@@ -75,17 +75,9 @@ def load_mnist20k(*, scaled: bool = False, split_seed: int = 0) -> Bunch:
     """
     with np.load(io.BytesIO(_read_shipped_file())) as arrays:
         pixels, labels, source_rows = (arrays[k] for k in ("images", "labels", "source_rows"))
-    train, validation, test = _split(len(pixels), split_seed)
-    return _make_bunch(
-        pixels,
-        labels,
-        scaled=scaled,
-        train=train,
-        validation=validation,
-        test=test,
-        source_rows=source_rows.astype(np.int64),
-        DESCR=_DESCR,
-    )
+    fields = {"source_rows": source_rows.astype(np.int64), "DESCR": _DESCR}
+    fields |= _split(len(pixels), split_seed)
+    return _make_bunch(pixels, labels, scaled=scaled, **fields)
 
 
 def fetch_mnist(*, scaled: bool = False, data_home: str | os.PathLike[str] | None = None) -> Bunch:
@@ -111,18 +103,12 @@ def fetch_mnist(*, scaled: bool = False, data_home: str | os.PathLike[str] | Non
         If the download fails.
     """
     raw = _download(get_data_home(data_home))
-    # pop, so that the float64 array is freed as soon as the bytes are there; order, because the
-    # parser returns columns one after the other and `images` could not be a view of that.
+    # pop frees the float64 array as soon as it is converted; order, because the parser returns
+    # columns one after the other, of which `images` could not be a view.
     pixels = raw.pop("data").astype(np.uint8, order="C")
     rows = np.arange(len(pixels), dtype=np.int64)
-    return _make_bunch(
-        pixels,
-        raw.target,
-        scaled=scaled,
-        train=rows[:_N_FULL_TRAIN],
-        test=rows[_N_FULL_TRAIN:],
-        DESCR=raw.DESCR,
-    )
+    split = {"train": rows[:_N_FULL_TRAIN], "test": rows[_N_FULL_TRAIN:]}
+    return _make_bunch(pixels, raw.target, scaled=scaled, DESCR=raw.DESCR, **split)
 
 
 def _read_shipped_file() -> bytes:
@@ -138,26 +124,21 @@ def _read_shipped_file() -> bytes:
     return content
 
 
-def _split(n: int, seed: int) -> list[npt.NDArray[np.int64]]:
+def _split(n: int, seed: int) -> dict[str, npt.NDArray[np.int64]]:
     """Split the row numbers below `n` at random into training, validation and test rows."""
     # RandomState, because only its stream is promised never to change between NumPy versions.
     shuffled = np.random.RandomState(seed).permutation(n).astype(np.int64)
-    return [np.sort(part) for part in np.split(shuffled, _SPLIT_ENDS)]
+    parts = map(np.sort, np.split(shuffled, _SPLIT_ENDS))
+    return dict(zip(("train", "validation", "test"), parts, strict=True))
 
 
 def _download(data_home: str) -> Bunch:
     try:
-        return fetch_openml(
-            "mnist_784",
-            version=1,
-            as_frame=False,
-            parser="liac-arff",
-            cache=True,
-            data_home=data_home,
-        )
+        cache = {"cache": True, "data_home": data_home}
+        return fetch_openml("mnist_784", version=1, as_frame=False, parser="liac-arff", **cache)
     except _DOWNLOAD_ERRORS as error:
         raise ConnectionError(
-            f"The download of MNIST (mnist_784, version 1) from OpenML has failed with "
+            f"the download of MNIST (mnist_784, version 1) from OpenML failed with "
             f"{type(error).__name__} ({error}): try again later, or use load_mnist20k(), which "
             "works offline, or load_idx(), which reads the original files"
         ) from error
@@ -166,8 +147,8 @@ def _download(data_home: str) -> Bunch:
 def _make_bunch(
     pixels: npt.NDArray[np.uint8], labels: npt.NDArray[Any], *, scaled: bool, **fields: Any
 ) -> Bunch:
-    """Assemble what both loaders return alike."""
-    # The dtype makes NumPy convert block by block, without a float64 copy of the whole.
+    """Return what both loaders have in common, and the other fields."""
+    # With dtype, NumPy converts block by block, without a float64 copy of everything.
     data = np.divide(pixels, 255, dtype=np.float32) if scaled else pixels
     return Bunch(
         data=data,

@@ -1,7 +1,7 @@
-r"""The parameter γ from the data, on a sample of rows.
+r"""Heuristics that choose γ from the data.
 
 ``"median"``
-    γ is the inverse of the median, over pairs of rows, of the quantity that it multiplies:
+    γ is the inverse of the median, over pairs of rows, of the quantity that γ multiplies:
     the L1 distance of the Laplacian kernel, the χ² distance, the absolute inner product of the
     polynomial and the sigmoid kernel. For the RBF kernel it is the customary
     :math:`1 / (2 \sigma^2)` with σ the median Euclidean distance.
@@ -27,7 +27,7 @@ from dkae.grams import Floats, sample_rows
 
 HEURISTICS = ("median", "scale")
 
-#: Rows whose pairs the median is taken over: half a million pairs.
+#: Rows whose pairs the median is over: half a million pairs.
 N_MEDIAN_ROWS = 1000
 
 #: What γ multiplies in each kernel that has one.
@@ -42,16 +42,9 @@ _QUANTITIES = {
 
 
 def choose_gamma(gamma: str | float | None, metric: str, X: Floats) -> float | None:
-    """Return γ as a number for a kernel of scikit-learn, or None where it has none.
+    """Return γ for scikit-learn's kernel `metric`, or None if that kernel has no γ.
 
-    Parameters
-    ----------
-    gamma : {"median", "scale"}, float or None
-        None is 1 / n_features, as in scikit-learn.
-    metric : str
-        Name of the kernel.
-    X : array of shape (n_samples, n_features)
-        The rows that a heuristic looks at.
+    `gamma` is a heuristic, a number, or None for 1 / n_features as in scikit-learn.
     """
     if isinstance(gamma, str):
         check_choice("gamma", gamma, HEURISTICS)
@@ -74,7 +67,7 @@ def median_gamma(metric: str, X: Floats) -> float:
 
 def scale_gamma(X: Floats) -> float:
     """Return 1 / (d Var X)."""
-    # By chunks of rows: NumPy's own var in float64 would copy the data to float64.
+    # By chunks of rows: NumPy's var would copy all data to float64.
     mean = X.mean(dtype=np.float64)
     chunks = (X[i : i + 1024] for i in range(0, len(X), 1024))
     squares = sum(float(np.square(chunk - mean).sum()) for chunk in chunks)
@@ -82,7 +75,7 @@ def scale_gamma(X: Floats) -> float:
 
 
 def _median_of_positive(values: NDArray[Any]) -> float:
-    # Duplicated rows are at distance zero and say nothing of the scale.
+    # Duplicated rows are at distance zero and say nothing about the scale.
     positive = values[values > 0]
     return float(np.median(positive)) if positive.size else 0.0
 

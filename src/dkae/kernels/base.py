@@ -1,8 +1,8 @@
-"""What a kernel is to dkae.
+"""The base class of all kernels.
 
-A :class:`Kernel` is a function κ(x, y); `kernel.on(X)` is its Gram matrix on n fixed rows, which is
-read block by block. A new kernel is one class with one method, ``evaluate``; one whose Gram is
-cheaper from something that is computed once for all rows overrides ``on`` as well.
+A :class:`Kernel` is a function κ(x, y); `kernel.on(X)` is its Gram matrix on n fixed rows, read
+block by block. A new kernel is a subclass with one method, ``evaluate``. It overrides ``on`` too if
+its Gram is cheaper to compute from something that is computed once for all rows.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from dkae.grams import Floats, Gram, RowsGram, finite_float32
 
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
-    """A kernel function κ(x, y), with its parameters as a scikit-learn estimator has them."""
+    """A kernel function κ(x, y), with parameters in scikit-learn's convention."""
 
     def __str__(self) -> str:
-        """Return how error messages call it."""
+        """Return its name in error messages."""
         return f"kernel {type(self).__name__}"
 
     @abstractmethod
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
-        """Return the matrix κ(x_i, y_j); `Y` is None where it is `X` itself."""
+        """Return the matrix κ(x_i, y_j); `Y` is None if it is `X` itself."""
 
     def fit(self, X: Floats, y: object = None) -> Self:
         """Learn what depends on the data, such as a bandwidth. Most kernels learn nothing."""
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Say whether `fit` has learnt something; a kernel that learns nothing never has."""
+        """Say whether `fit` has learnt something; a kernel that learns nothing is never fitted."""
         return any(name.endswith("_") and not name.startswith("_") for name in vars(self))
 
     def gram(self, X: Floats, Y: Floats | None = None) -> Floats:
@@ -42,7 +42,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
         return finite_float32(self.values(X, Y), str(self))
 
     def values(self, X: Any, Y: Any = None) -> NDArray[Any]:
-        """Return κ(X, Y) in the precision that it is computed in, checked for shape."""
+        """Return κ(X, Y) in the precision of its computation, checked for shape."""
         gram = np.asarray(self.evaluate(X, Y))
         expected = (len(X), len(X if Y is None else Y))
         if gram.shape != expected:
@@ -57,7 +57,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
         return self.on(X).diagonal()
 
     def on(self, X: Floats) -> Gram:
-        """Return the Gram matrix of the rows of `X`, to be read block by block."""
+        """Return the Gram matrix of the rows of `X`, read block by block."""
         return RowsGram(X, self.values, str(self), self)
 
     def __add__(self, other: Kernel) -> Kernel:

@@ -1,14 +1,14 @@
 r"""Kernels made of kernels: weighted sums, products, centring, cosine normalisation.
 
-Each keeps to blocks: the block of a sum is the sum of the blocks, and so on. They are also written
-with operators: ``0.3 * a + b`` and ``a * b``.
+All work block by block: the block of a sum is the sum of the blocks, and so on. Operators build
+them too: ``0.3 * a + b`` and ``a * b``.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +20,7 @@ from dkae.kernels.base import Kernel
 
 
 def center(kernel: Kernel, *, max_reference: int | None = 1000) -> CenteredKernel:
-    """Return the kernel with the mean of the data at the origin of its space."""
+    """Return the kernel centred in feature space: the mean of the training rows is the origin."""
     return CenteredKernel(kernel, max_reference=max_reference)
 
 
@@ -40,9 +40,9 @@ class SumKernel(Kernel):
         weights = [1.0] * len(self.kernels) if self.weights is None else self.weights
         if len(weights) != len(self.kernels):
             raise ValueError(
-                f"weights has {len(weights)} entries for {len(self.kernels)} kernels: pass one each"
+                f"weights has {len(weights)} entries for {len(self.kernels)} kernels: pass as many"
             )
-        # A negative weight would not leave a kernel positive semi-definite.
+        # With a negative weight the sum need not be positive semi-definite.
         self.weights_ = [np.float32(check_number("each of weights", w, 0)) for w in weights]
         self.kernels_ = _fit_all(self.kernels, X, y)
         return self
@@ -54,8 +54,7 @@ class SumKernel(Kernel):
         return CombinedGram([kernel.on(X) for kernel in self.kernels_], self._sum, self)
 
     def _sum(self, *blocks: Floats) -> Floats:
-        terms = [w * block for w, block in zip(self.weights_, blocks, strict=True)]
-        return reduce(operator.add, terms)
+        return reduce(operator.add, map(operator.mul, self.weights_, blocks))
 
 
 class ProductKernel(Kernel):
@@ -95,7 +94,7 @@ class NormalizedKernel(Kernel):
 
     def on(self, X: Any) -> Gram:
         gram = self.kernel_.on(X)
-        factors = RowsGram(_inverse_roots(gram.diagonal()), _outer_product, str(self))
+        factors = RowsGram(_inverse_roots(gram.diagonal()), partial(_outer, np.multiply), str(self))
         return CombinedGram([gram, factors], _multiply, self)
 
 
@@ -109,9 +108,10 @@ class CenteredKernel(Kernel):
     Parameters
     ----------
     kernel : Kernel
-        What is centred. It must know any rows, so `Precomputed` and `ideal_kernel` need ``rows=``.
+        The kernel to centre. It is evaluated on parts of the rows, so `Precomputed` and
+        `ideal_kernel` need ``rows=``.
     max_reference : int or None, default=1000
-        Rows that the mean is taken over; all of them with None. The fitted kernel keeps them.
+        Training rows that the mean is over; None for all. The fitted kernel keeps them.
     """
 
     def __init__(self, kernel: Kernel, *, max_reference: int | None = 1000) -> None:
@@ -133,7 +133,7 @@ class CenteredKernel(Kernel):
         return self.kernel_.gram(X, Y) - a[:, None] - b + self.mean_
 
     def on(self, X: Any) -> Gram:
-        shifts = RowsGram(self._means(X) - self.mean_ / 2, _outer_sum, str(self))
+        shifts = RowsGram(self._means(X) - self.mean_ / 2, partial(_outer, np.add), str(self))
         return CombinedGram([self.kernel_.on(X), shifts], operator.sub, self)
 
     def _means(self, X: Any) -> Floats:
@@ -154,12 +154,8 @@ def _multiply(*blocks: Floats) -> Floats:
     return reduce(operator.mul, blocks)
 
 
-def _outer_product(a: Floats, b: Floats | None) -> Floats:
-    return np.multiply.outer(a, a if b is None else b)
-
-
-def _outer_sum(a: Floats, b: Floats | None) -> Floats:
-    return np.add.outer(a, a if b is None else b)
+def _outer(combine: np.ufunc, a: Floats, b: Floats | None) -> Any:
+    return combine.outer(a, a if b is None else b)
 
 
 def _inverse_roots(diagonal: Floats) -> Floats:

@@ -1,6 +1,6 @@
 r"""Kernels with explicit features, :math:`\kappa(x, y) = \langle \Phi(x), \Phi(y) \rangle`.
 
-Gram, diagonal and blocks come from Φ, which is computed once for all rows: no n × n array.
+Φ is computed once for all rows; blocks and the diagonal come from it, without an n × n array.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.extmath import randomized_svd, row_norms, safe_sparse_dot
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from dkae.grams import Floats, Gram, RowsGram, finite_float32
@@ -29,34 +29,27 @@ class FeatureKernel(Kernel):
         return _product(self.features(X), None if Y is None else self.features(Y))
 
     def diag(self, X: Any) -> Floats:
-        phi = self.features(X)
-        return finite_float32(np.asarray(row_norms(phi, squared=True)), str(self))
+        return finite_float32(row_norms(self.features(X), squared=True), str(self))
 
     def on(self, X: Any) -> Gram:
         return FeatureGram(self.features(X), str(self), self)
 
     def feature_matrix(self, X: Any) -> Any:
-        """Return Φ(X) in the form that takes least memory: an array, or a sparse one by rows."""
+        """Return Φ(X) in the form that takes least memory: dense, or sparse in CSR format."""
         phi = self.features(X)
         return sparse.csr_array(phi) if sparse.issparse(phi) else np.asarray(phi)
-
-    def spectrum(self, X: Any, n_components: int) -> NDArray[Any]:
-        """Return the largest eigenvalues of the Gram matrix: squared singular values of Φ."""
-        phi = self.feature_matrix(X)
-        singular_values = randomized_svd(phi, n_components, random_state=0)[1]
-        return np.asarray(singular_values**2)
 
 
 class FeatureGram(RowsGram):
     """The Gram matrix ΦΦᵀ of rows whose features Φ are kept, dense or sparse."""
 
     def __init__(self, features: Any, name: str, kernel: Any = None) -> None:
-        # Rows are taken from it by number, which not every kind of table or matrix can.
+        # Not every table or sparse format can be indexed by row numbers.
         phi = features.tocsr() if sparse.issparse(features) else np.asarray(features)
         super().__init__(phi, _product, name, kernel)
 
     def feature_matrix(self) -> Any:
-        """Return Φ: an array, or a sparse one by rows."""
+        """Return Φ, dense or sparse in CSR format."""
         return self.rows
 
 
@@ -66,8 +59,8 @@ class TransformerKernel(FeatureKernel):
     Parameters
     ----------
     transformer : fitted transformer
-        Nystroem, RBFSampler, PCA, a vectoriser, a pipeline, ... It is used as it is, and neither
-        fitted nor copied, not even by ``sklearn.base.clone``.
+        Nystroem, RBFSampler, PCA, a vectoriser, a pipeline, ... It is neither fitted nor copied,
+        not even by ``sklearn.base.clone``.
     """
 
     def __init__(self, transformer: Any) -> None:
@@ -94,14 +87,14 @@ def _product(a: Any, b: Any) -> NDArray[Any]:
 
 
 def _as_array(features: Any) -> Any:
-    # A transformer may be set to give data frames.
+    # A transformer may be set to return data frames.
     return features if sparse.issparse(features) else np.asarray(features)
 
 
 def check_fitted(estimator: Any, name: str, method: str) -> None:
-    """Refuse an estimator that is not fitted, or has not the method that is needed."""
+    """Reject an estimator that is not fitted or lacks the method."""
     if not hasattr(estimator, method):
-        raise ValueError(f"{name}={estimator!r} has no method {method}: pass one that has")
+        raise ValueError(f"{name}={estimator!r} has no method {method}: pass one with it")
     try:
         check_is_fitted(estimator)
     except Exception as error:

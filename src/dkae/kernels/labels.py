@@ -19,15 +19,15 @@ UNLABELLED = -1
 def ideal_kernel(y: Any, rows: Any = None) -> IdealKernel:
     """Return the ideal kernel K_I of labels, as a (supervised) prior.
 
-    With labels for a part of the rows only (-1 for the others), add another kernel for the rest:
-    ``ideal_kernel(y) + PairwiseKernel("rbf")``. The sum is positive semi-definite, which replacing
-    entries of one matrix by those of another would not be.
+    If only some rows have labels (-1 for the others), add another kernel for the rest:
+    ``ideal_kernel(y) + PairwiseKernel("rbf")``. The sum is positive semi-definite; a matrix with
+    some of its entries replaced need not be.
     """
     return IdealKernel(y, rows)
 
 
 def ideal_gram(y: Any, rows: Any = None) -> IdealKernel:
-    """Return `ideal_kernel`, whose former name this is."""
+    """Return ``ideal_kernel(y, rows)``; this is its deprecated name."""
     warn_caller("ideal_gram returns a kernel and is now called ideal_kernel", FutureWarning)
     return IdealKernel(y, rows)
 
@@ -38,11 +38,11 @@ class IdealKernel(Kernel):
     Parameters
     ----------
     labels : array of shape (n_samples,)
-        Numbers or strings. -1, None and NaN stand for no label: such a row is like no other, nor
-        itself.
+        Numbers or strings. -1, None and NaN mean no label: K_I of such a row is 0 with every row,
+        itself included.
     rows : array of shape (n_samples, n_features), optional
-        The rows that the labels belong to, as in `Precomputed`: with them any part of the data
-        finds its labels, without them the order counts.
+        The rows of the labels. With them rows are recognised by their content, as in
+        `Precomputed`; without them by their position.
     """
 
     def __init__(self, labels: Any, rows: Any = None) -> None:
@@ -56,10 +56,10 @@ class IdealKernel(Kernel):
         if np.ndim(self.labels) != 1:
             shape = np.shape(self.labels)
             raise ValueError(f"labels has shape {shape}: pass one label for each row of X")
-        # Before NumPy sees them, which would make a string of -1 among strings.
+        # Before NumPy turns -1 among strings into a string.
         missing = np.array([_is_missing(label) for label in self.labels])
         if missing.all():
-            raise ValueError("labels has no label but -1, which stands for none")
+            raise ValueError("labels has no label but -1, None or NaN: pass at least one")
         known = [label for label, none in zip(self.labels, missing, strict=True) if not none]
         self._classes = np.full(len(missing), -1)
         self._classes[~missing] = np.unique(known, return_inverse=True)[1]

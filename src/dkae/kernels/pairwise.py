@@ -29,12 +29,12 @@ class PairwiseKernel(Kernel):
     gamma : {"median", "scale"}, float or None, default="median"
         See :mod:`dkae.kernels.bandwidth`. Kernels without a γ ignore it.
     degree, coef0 : float
-        Of the polynomial and the sigmoid kernel; others ignore them.
+        Parameters of the polynomial and the sigmoid kernel; others ignore them.
 
     Attributes
     ----------
     gamma_ : float or None
-        The number that was chosen.
+        The chosen γ; None for a kernel without one.
     """
 
     def __init__(
@@ -61,22 +61,14 @@ class PairwiseKernel(Kernel):
         return self
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
-        return pairwise_kernels(
-            X,
-            Y,
-            metric=self.metric,
-            filter_params=True,
-            gamma=self.gamma_,
-            degree=self.degree,
-            coef0=self.coef0,
-        )
+        params = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
+        return pairwise_kernels(X, Y, metric=self.metric, filter_params=True, **params)
 
 
 class FunctionKernel(Kernel):
     """Any callable ``(X, Y, **params) -> Gram`` on the rows of two arrays.
 
-    Unlike scikit-learn's kernel callables it takes whole arrays, not two single rows: a batch
-    costs one call.
+    Unlike scikit-learn's kernel callables it takes whole arrays, not single rows: one call a batch.
     """
 
     def __init__(
@@ -93,7 +85,7 @@ class FunctionKernel(Kernel):
 
 
 class GaussianProcessKernel(Kernel):
-    """A kernel object of ``sklearn.gaussian_process.kernels``, with its sums and products."""
+    """A kernel of ``sklearn.gaussian_process.kernels``, sums and products included."""
 
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel

@@ -1,7 +1,7 @@
-r"""Kernels of ensembles that put each row into one cell of each of many partitions.
+"""Kernels of ensembles of partitions, such as the trees of a forest.
 
-With :math:`a_m(x)` the cell of x in partition m, :math:`\kappa(x, y)` is the share of partitions in
-which x and y share a cell. One byte for each row and partition holds all of it.
+κ(x, y) is the share of partitions in which x and y fall into the same cell. To compute it, one byte
+for each row and partition is enough.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dkae.kernels.features import FeatureKernel, check_fitted
 
 
 def agreements(a: NDArray[Any], b: NDArray[Any]) -> Floats:
-    """Return in how many columns each row of `a` equals each row of `b`.
+    """Count the columns in which each row of `a` equals each row of `b`.
 
-    This is the number of columns less the Hamming distance, which torch computes as the L0 norm
-    of differences: vectorised, on all cores, and without an array of (rows × rows × columns).
+    This is the number of columns minus the Hamming distance, which torch computes as an L0 norm:
+    vectorised, on all cores, and without an array of (rows × rows × columns).
     """
-    # float32 holds integers up to 2²⁴, more cells than any partition of ours has.
+    # float32 is exact for integers up to 2²⁴, more cells than any partition here has.
     x, y = (torch.from_numpy(t.astype(np.float32)) for t in (a, b))
     equal: Floats = a.shape[1] - torch.cdist(x, y, p=0.0).numpy()
     return equal
@@ -43,8 +43,8 @@ class ForestKernel(FeatureKernel):
     Parameters
     ----------
     forest : fitted forest, optional
-        Anything with ``apply`` that gives the leaf of each row in each tree, such as a fitted
-        RandomForestClassifier (a supervised kernel). It is neither fitted nor copied. Without one,
+        A model whose ``apply`` returns the leaf of each row in each tree, such as a fitted
+        RandomForestClassifier (a supervised kernel). It is neither fitted nor copied. By default
         scikit-learn's RandomTreesEmbedding is fitted, which needs no labels.
     n_estimators, max_depth : int, default=100 and 5
         Size of the embedding, if no forest is given.
@@ -66,7 +66,7 @@ class ForestKernel(FeatureKernel):
         self.random_state = random_state
 
     def __sklearn_clone__(self) -> ForestKernel:
-        # get_params(deep=False) hands the fitted forest on as it is.
+        # get_params(deep=False) passes the fitted forest on, not a copy.
         return ForestKernel(**self.get_params(deep=False))
 
     def fit(self, X: Any, y: object = None) -> Self:
@@ -82,7 +82,7 @@ class ForestKernel(FeatureKernel):
         return self
 
     def features(self, X: Any) -> sparse.csr_array:
-        """Return Φ(x): a one at the leaf of x in each tree, over the root of their number."""
+        """Return Φ(x): 1 / √n_trees at the leaf of x in each tree, 0 elsewhere."""
         leaves = self._leaves(X)
         n_rows, n_trees = leaves.shape
         n_nodes = np.array([tree.tree_.node_count for tree in np.ravel(self.forest_.estimators_)])
@@ -91,7 +91,7 @@ class ForestKernel(FeatureKernel):
         bounds = np.arange(0, columns.size + 1, n_trees)
         return sparse.csr_array((ones, columns, bounds), shape=(n_rows, n_nodes.sum()))
 
-    # From the leaves themselves, which is faster and a byte or two for each row and tree.
+    # From the leaves themselves: faster than Φ, and one or two bytes for each row and tree.
     diag = Kernel.diag
 
     def evaluate(self, X: Any, Y: Any) -> Any:

@@ -11,7 +11,7 @@ from dkae.grams import Floats, Gram, MatrixGram, asymmetry_of, check_symmetry, f
 from dkae.kernels.base import Kernel
 from dkae.kernels.rows import RowIndex
 
-#: Rows of the Gram that are looked at together when the whole of it is checked.
+#: Rows that are checked together.
 N_CHUNK_ROWS = 256
 
 
@@ -21,13 +21,12 @@ class Precomputed(Kernel):
     Parameters
     ----------
     gram_matrix : array of shape (n_samples, n_samples)
-        A square, symmetric Gram matrix. A NumPy memmap stays on disk: only the blocks that are
-        asked for are read. The matrix is never copied, not even by ``sklearn.base.clone``.
+        A square, symmetric Gram matrix. It is never copied, not even by ``sklearn.base.clone``; of
+        a NumPy memmap only the blocks that are needed are read.
     rows : array of shape (n_samples, n_features), optional
-        The vectors that the matrix was computed for. With them a row is recognised by its content,
-        so that any part of the data in any order finds its block: this is what cross-validation
-        needs, which hands over parts of X without saying which. Without them the rows of X are
-        taken to be those of the matrix, in the same order.
+        The vectors that the matrix was computed for. With them rows are recognised by their
+        content: any part of the data, in any order, finds its block, as cross-validation needs.
+        Without them X must have the rows of the matrix, in the same order.
     """
 
     def __init__(self, gram_matrix: Any, rows: Any = None) -> None:
@@ -38,16 +37,16 @@ class Precomputed(Kernel):
         return "gram"
 
     def __repr__(self) -> str:
-        # Without this the repr of an estimator would read a Gram from disk to print its corners.
+        # The default repr of an estimator would read a gram from disk to print its corners.
         rows = "" if self.rows is None else ", rows=..."
         return f"Precomputed(<{' x '.join(map(str, np.shape(self.gram_matrix)))}>{rows})"
 
     def __sklearn_clone__(self) -> Precomputed:
-        # A copy of n x n numbers for each candidate of a grid search would be the end of it.
+        # Else a grid search would copy the n × n numbers for each candidate.
         return Precomputed(self.gram_matrix, self.rows)
 
     def fit(self, X: Floats, y: object = None) -> Precomputed:
-        # asarray would turn a memmap into a plain array, and with it lose that it is on disk.
+        # asarray would turn a memmap into a plain array, and `check_gram` would read it whole.
         matrix = self.gram_matrix
         self._matrix = matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix)
         check_gram(self._matrix)
@@ -67,10 +66,10 @@ class Precomputed(Kernel):
 
 
 def check_gram(gram: NDArray[Any]) -> None:
-    """Refuse what is no Gram matrix; one in memory is read whole, one on disk only by its shape."""
+    """Reject what is not a Gram matrix; of a memmap only type and shape are checked."""
     if gram.dtype.kind not in "buif":
         raise ValueError(
-            f"gram has entries of type {gram.dtype}: pass real numbers in a NumPy array (of a "
+            f"gram has entries of type {gram.dtype}: pass a NumPy array of real numbers (of a "
             "sparse matrix, its toarray())"
         )
     if len(gram.shape) != 2 or gram.shape[0] != gram.shape[1]:

@@ -1,4 +1,4 @@
-"""Which of the known rows is it? For kernels that are given by values, not by a function."""
+"""Looking up rows, for kernels that are given by values on known rows, not by a function."""
 
 from __future__ import annotations
 
@@ -12,17 +12,11 @@ from dkae.grams import Rows
 
 
 class RowIndex:
-    """Finds rows of X among n known ones: by their content, or by their order if none are given.
+    """Finds rows of X among known ones: by their content, or by their position if `rows` is None.
 
-    Parameters
-    ----------
-    rows : array of shape (n_known, n_features) or None
-        The known rows.
-    values : array with n_known entries or rows
-        What belongs to the rows. Equal rows must have equal values, or their content could not
-        tell them apart.
-    what : str
-        How error messages say what was given, such as "gram has shape (3, 3)".
+    `values` has an entry or a row for each known row; equal rows must have equal values, because
+    their content does not tell them apart. `what` describes the values in error messages, such as
+    "gram has shape (3, 3)".
     """
 
     def __init__(self, rows: Any, values: NDArray[Any], what: str) -> None:
@@ -37,7 +31,7 @@ class RowIndex:
         if self.numbers is None:
             if len(X) != self.n_known:
                 raise ValueError(
-                    f"{self.what}, but X has {len(X)} rows: pass that of the same rows as X. In "
+                    f"{self.what}, but X has {len(X)} rows: pass that of the rows of X. In "
                     "cross-validation, use kernel=Precomputed(gram, rows=X), which finds rows by "
                     "their content"
                 )
@@ -45,16 +39,16 @@ class RowIndex:
         found = [self.numbers.get(row, -1) for row in _contents(X)]
         if -1 in found:
             raise ValueError(
-                f"row {found.index(-1)} of X is none of the {self.n_known} rows that were given: "
-                "this kernel is known on its own rows only"
+                f"row {found.index(-1)} of X is not among the {self.n_known} known rows: this "
+                "kernel has values for those rows only"
             )
         return np.asarray(found, dtype=np.intp)
 
     def _number(self, rows: Any, values: NDArray[Any]) -> dict[bytes, int]:
         if len(rows) != self.n_known:
             raise ValueError(
-                f"{self.what}, but rows has {len(rows)} rows: pass the vectors that it belongs to, "
-                "in its order"
+                f"{self.what}, but rows has {len(rows)} rows: pass the vector of each of its "
+                "rows, in the same order"
             )
         numbers: dict[bytes, int] = {}
         for i, row in enumerate(_contents(rows)):
@@ -62,7 +56,7 @@ class RowIndex:
             if first != i and not np.array_equal(values[first], values[i]):
                 raise ValueError(
                     f"rows {first} and {i} are equal vectors (in float32) with different values or "
-                    "labels: rows cannot be told apart by their content here"
+                    "labels: their content does not tell them apart"
                 )
         return numbers
 

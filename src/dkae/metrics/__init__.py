@@ -1,8 +1,8 @@
-r"""Measures of what a code space is worth, one function for each.
+r"""Measures of the quality of a code space, one function each.
 
 Gram matrices are passed as :data:`GramLike`: an (n, n) array, or an object that is read block by
-block, such as ``kernel.on(X)`` or :func:`code_gram` of codes. They are taken to be symmetric and
-are gone through tile by tile, so that nothing of size n × n is built; time is O(n²).
+block, such as ``kernel.on(X)`` or :func:`code_gram` of codes. They must be symmetric and are read
+tile by tile, so that nothing of size n × n is built; time is O(n²).
 
 ===========================  ====  ==========================================
 Measure                      best  worst (for positive semi-definite matrices)
@@ -12,8 +12,6 @@ Measure                      best  worst (for positive semi-definite matrices)
 :func:`alignment_loss`       0     √2
 :func:`relative_error`       0     1
 ===========================  ====  ==========================================
-
-Measures of clusters against classes are in clusters, and here by name.
 """
 
 from __future__ import annotations

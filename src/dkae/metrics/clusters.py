@@ -24,14 +24,14 @@ def cluster_accuracy(y: Any, clusters: Any) -> float:
 
     .. math:: \frac 1 n \max_\pi \sum_c \left| \{ i : \text{cluster}_i = c, y_i = \pi(c) \} \right|
 
-    Clusters are matched with classes (Hungarian method). Where there are more of one kind, the
-    rows of those that are left over count as wrong.
+    Clusters are matched with classes by the Hungarian method; rows of an unmatched cluster or class
+    count as wrong.
 
     Parameters
     ----------
     y, clusters : array-like of shape (n,)
-        Class and cluster of each row: numbers or strings, also mixed. -1, which some methods give
-        to noise, is a cluster like any other.
+        Class and cluster of each row: numbers, strings or both. -1, which marks noise in some
+        methods, is a cluster like any other.
     """
     return _matched_share(*_check_pair(y, clusters))
 
@@ -50,7 +50,7 @@ def clustering_scores(y: Any, clusters: Any) -> ClusteringScores:
 
 
 def count_labels(labels: Any, name: str) -> int:
-    """Return the number of labels, and refuse what is not a list of at least one."""
+    """Return the number of labels; reject an empty list and what is not a list."""
     if np.ndim(labels) != 1:
         raise ValueError(f"{name} has shape {np.shape(labels)}: pass one label for each row")
     if len(labels) == 0:
@@ -75,12 +75,12 @@ def _check_pair(y: Any, clusters: Any) -> tuple[Rows, Rows]:
 
 
 def _number(labels: Any, name: str) -> Rows:
-    """Return labels as numbers 0, 1, ..., and refuse rows without one."""
+    """Return labels as numbers 0, 1, ...; reject rows without a label."""
     if isinstance(labels, np.ndarray) and labels.dtype != object:
         distinct, numbers = np.unique(labels, return_inverse=True)
         missing = bool((distinct != distinct).any())
     else:
-        # One by one, because NumPy would make a string of 1 among strings.
+        # One by one, because NumPy would turn 1 among strings into a string.
         keys: dict[Any, int] = {}
         numbers = np.array([keys.setdefault(label, len(keys)) for label in labels], dtype=np.intp)
         missing = any(key is None or key != key for key in keys)

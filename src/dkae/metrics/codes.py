@@ -1,4 +1,4 @@
-"""What codes are worth: their Gram matrix, the prior they represent, the rows they give back."""
+"""Measures of codes: how well they represent the prior, and how well they reconstruct rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dkae.grams import Gram, GramLike, as_gram
 from dkae.kernels.features import FeatureGram
 from dkae.metrics.comparison import Doubles, check_sizes, tiles
 
-#: Entries of X that are looked at together: 8 MB in float64.
+#: Entries of X that are read together: 8 MB in float64.
 N_CHUNK_ENTRIES = 2**20
-#: Rows of codes that are looked at together.
+#: Rows of codes that are read together.
 N_CHUNK_ROWS = 1024
 
 
 def code_gram(codes: Any) -> Gram:
-    """Return the Gram matrix of codes, ``codes @ codes.T``, to be read block by block.
+    """Return the Gram matrix of codes, ``codes @ codes.T``, read block by block.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def alignment_loss_curve(codes: Any, prior: GramLike) -> Doubles:
 
 
 def _products_of_columns(Z: NDArray[Any]) -> Doubles:
-    """Return ZᵀZ in float64, from chunks of rows: there is no copy of the codes in float64."""
+    """Return ZᵀZ in float64 by chunks of rows, without a float64 copy of the codes."""
     products = np.zeros((Z.shape[1], Z.shape[1]))
     for start in range(0, len(Z), N_CHUNK_ROWS):
         chunk = Z[start : start + N_CHUNK_ROWS].astype(np.float64)
@@ -76,7 +76,7 @@ def _products_of_columns(Z: NDArray[Any]) -> Doubles:
 
 
 def _losses(products: Doubles, code_norms: Doubles, prior_norm: float) -> Doubles:
-    """Return √(2 - 2A), and the distance to a zero matrix as `alignment_loss` has it."""
+    """Return √(2 - 2A), with the convention of `alignment_loss` for zero matrices."""
     norms = code_norms * prior_norm
     cosines = np.divide(products, norms, out=np.zeros_like(norms), where=norms > 0)
     losses: Doubles = np.sqrt(2 - 2 * np.clip(cosines, -1, 1))
@@ -97,7 +97,7 @@ def reconstruction_error(X: Any, X_hat: Any) -> float:
     Parameters
     ----------
     X, X_hat : array-like of the same shape, with rows along the first axis
-        Rows and their reconstructions. There is no copy of them in float64, only one of few rows.
+        Rows and their reconstructions. Only a few rows at a time are copied to float64.
     """
     a, b = _check_numbers(X, "X"), _check_numbers(X_hat, "X_hat")
     if a.shape != b.shape:
@@ -115,7 +115,7 @@ def reconstruction_error(X: Any, X_hat: Any) -> float:
 
 
 def psnr(X: Any, X_hat: Any, peak: float = 1.0) -> float:
-    r"""Return the peak signal-to-noise ratio in decibels; infinite if nothing was lost.
+    r"""Return the peak signal-to-noise ratio in decibels, infinite for a perfect reconstruction.
 
     .. math:: 10 \log_{10} \frac{\text{peak}^2}{\text{MSE}}
 

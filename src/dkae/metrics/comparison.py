@@ -1,14 +1,14 @@
-r"""How two Gram matrices a and b compare, over all pairs of n rows and without n × n.
+r"""How two Gram matrices a and b of n rows compare, without an n × n array.
 
-Both are gone through once, tile by tile; sums in float64 are all that is kept. With the angle θ
-between the matrices, taken as vectors of n² numbers,
+Both are read once, tile by tile, and only sums in float64 are kept. With the angle θ between the
+matrices as vectors of n² numbers,
 
 .. math::
     A = \cos\theta = \frac{\langle a, b \rangle}{\|a\| \|b\|}, \qquad
     \sin^2\theta = \frac{\min_s \| b - s a \|^2}{\|b\|^2}, \qquad
     L_c = \sqrt{2 - 2 A} = \sin\theta \sqrt{\frac{2}{1 + A}} .
 
-The last form does not subtract nearly equal numbers, so that small losses keep their digits.
+The last form does not subtract nearly equal numbers: small losses keep their digits.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Doubles = NDArray[np.float64]
 
 #: Rows of a tile: a tile in float64 is 8 MB.
 N_TILE_ROWS = 1024
-#: A centred matrix with less than this part of ‖a‖² cannot be told from round-off: it is zero.
+#: A centred matrix with less than this part of ‖a‖² is round-off and counts as zero.
 CENTERED_ROUND_OFF = 1e-12
 
 
 @dataclass(frozen=True)
 class GramComparison:
-    """The numbers that every measure of the pair (a, b) is made of."""
+    """The numbers that every measure of the pair (a, b) follows from."""
 
     aa: float
     ab: float
@@ -75,7 +75,7 @@ class GramComparison:
 
 
 def compare(a: GramLike, b: GramLike, names: tuple[str, str] = ("a", "b")) -> GramComparison:
-    """Compare two symmetric matrices; `names` is how error messages call them."""
+    """Compare two symmetric matrices; `names` are theirs in error messages."""
     pair = (as_gram(a, names[0]), as_gram(b, names[1]))
     check_sizes(pair, names)
     sums = _Sums(len(pair[0]))
@@ -90,7 +90,7 @@ def compare_grams(codes: Floats, prior: Gram) -> GramComparison:
 
 
 def check_sizes(pair: tuple[Gram, Gram], names: tuple[str, str]) -> None:
-    """Refuse two Gram matrices of different numbers of rows."""
+    """Reject two Gram matrices with different numbers of rows."""
     if len(pair[0]) != len(pair[1]):
         raise ValueError(
             f"{names[0]} has {len(pair[0])} rows, but {names[1]} has {len(pair[1])}: both must "
@@ -106,12 +106,12 @@ class Tile(NamedTuple):
 
     rows: slice
     columns: slice
-    #: In float64, because squares of entries beyond 1e±19 leave float32.
+    #: In float64, because float32 has no squares of entries beyond 1e±19.
     values: tuple[Doubles, ...]
 
     @property
     def weight(self) -> int:
-        """How often it occurs: a tile below the diagonal stands for its mirror image too."""
+        """How often it counts: a tile below the diagonal stands for its mirror image too."""
         return 1 if self.rows == self.columns else 2
 
 
@@ -133,7 +133,7 @@ def _read(gram: Gram, rows: slice, columns: slice, name: str) -> Doubles:
             f"{name}.block returned shape {tile.shape}, expected {(len(ids), len(others))}: it "
             "must return the entries of all pairs of the rows and the columns asked for"
         )
-    # One sum instead of a mask: the squares neither cancel nor hide what is not finite.
+    # One sum instead of a mask: squares do not cancel, and NaN and infinity carry over.
     if not math.isfinite(np.vdot(tile, tile)):
         raise ValueError(
             f"{name} has NaN or infinite entries (or some beyond 1e150, whose squares leave "
@@ -143,12 +143,12 @@ def _read(gram: Gram, rows: slice, columns: slice, name: str) -> Doubles:
 
 
 class _Sums:
-    """What is kept of the tiles that were seen."""
+    """Sums over the tiles read so far."""
 
     def __init__(self, n: int) -> None:
         self.aa = self.ab = self.bb = self.residual = 0.0
-        #: Subtracted from a and from b before they are centred: HaH = H(a - c)H, and where a is far
-        #: from 0 the sums of a - c keep the digits that those of a would lose.
+        #: Subtracted before centring: HaH = H(a - c)H, and if a is far from 0 the sums of a - c
+        #: keep digits that those of a would lose.
         self.shifts: Doubles | None = None
         #: The inner products of a - c and b - c, and the sums of their rows.
         self.shifted = np.zeros((2, 2))
@@ -158,9 +158,9 @@ class _Sums:
         a, b = tile.values
         weight = tile.weight
         aa, ab, bb = (weight * float(np.vdot(x, y)) for x, y in ((a, a), (a, b), (b, b)))
-        # With its own best factor t a tile leaves ‖b - t a‖²; for the best factor of all tiles,
-        # (s - t)² times the weights of both is to be added, as for the variance of two samples:
-        # every term is positive, nothing cancels.
+        # With its own best factor t a tile leaves ‖b - t a‖². The common factor s adds (s - t)²
+        # times the weights of both, as for the pooled variance of two samples: every term is
+        # positive, nothing cancels.
         t = ab / aa if aa > 0 else 0.0
         rest = b - t * a
         self.residual += weight * float(np.vdot(rest, rest))
@@ -182,8 +182,8 @@ class _Sums:
                 sums[tile.columns] += x.sum(axis=0)
 
     def result(self) -> GramComparison:
-        # ⟨HaH, HbH⟩ = ⟨a, b⟩ - (2/n) Σ_i ra_i rb_i + sa sb / n², with row sums r and their sums s,
-        # also of a - c and b - c
+        # ⟨HaH, HbH⟩ = ⟨a, b⟩ - (2/n) Σ_i ra_i rb_i + sa sb / n², with row sums r and total sums s;
+        # the same holds for a - c and b - c.
         n = self.row_sums.shape[1]
         products, totals = self.row_sums @ self.row_sums.T, self.row_sums.sum(axis=1)
         centered = self.shifted - 2 / n * products + np.outer(totals, totals) / n**2

@@ -1,6 +1,6 @@
-"""How near two Gram matrices are, one function for each measure.
+"""How close two Gram matrices are, one function for each measure.
 
-Matrices are taken to be symmetric and are gone through tile by tile; time is O(n²).
+Matrices must be symmetric and are read tile by tile; time is O(n²).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def ideal_loss(gram: GramLike, y: Any) -> float:
     gram : GramLike of n rows
         For instance ``code_gram(codes)``.
     y : array-like of shape (n,)
-        Labels; -1, None and NaN stand for no label, as in `dkae.kernels.ideal_kernel`.
+        Labels; -1, None and NaN mean no label, as in `dkae.kernels.ideal_kernel`.
     """
     checked = as_gram(gram, "gram")
     n_labels = count_labels(y, "y")
@@ -80,7 +80,7 @@ def ideal_loss(gram: GramLike, y: Any) -> float:
             f"y has {n_labels} labels, but gram has {len(checked)} rows: pass one label for each "
             "row"
         )
-    # Without rows of its own the kernel goes by their order, and looks at nothing but their number.
+    # Without known rows the kernel uses positions: of X it needs nothing but the length.
     ideal = IdealKernel(y).fit(None).on(range(n_labels))
     return compare(checked, ideal, ("gram", "the ideal kernel of y")).alignment_loss
 
@@ -101,7 +101,7 @@ def mean_over_blocks(
     a, b : GramLike of n rows
         Only the blocks are read.
     block_size : int, default=200
-        k, at most n. The rows are shuffled and cut into ⌊n/k⌋ blocks; those left over are dropped.
+        k, at most n. The rows are shuffled and cut into ⌊n/k⌋ blocks; the rest is dropped.
     random_state : int, RandomState or None, default=None
         Seed of the shuffling.
     """

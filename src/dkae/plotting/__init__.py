@@ -1,9 +1,8 @@
 """Displays of a fitted model, in scikit-learn's convention, and the house style of figures.
 
-``from_estimator`` computes and draws; the constructor takes data that is already there, such as a
-history from a file, and ``plot`` draws it. Without `ax` a display opens a figure of pyplot in the
-house style; Axes that are given keep the style of their owner. Needs matplotlib:
-``pip install 'dkae[plot]'``.
+``from_estimator`` computes and draws; the constructor takes existing data, such as a history from a
+file, and ``plot`` draws it. Without `ax` a display opens a pyplot figure in the house style; given
+Axes keep their own style. Needs matplotlib: ``pip install 'dkae[plot]'``.
 """
 
 from __future__ import annotations

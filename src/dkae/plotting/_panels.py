@@ -1,4 +1,4 @@
-"""What the displays share: where they are drawn, in which style, and what rows are called."""
+"""What the displays share: Axes to draw on, their style, and names of rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dkae.plotting.style import STYLE
 
 
 class Display:
-    """Something that can be drawn.
+    """Base class of the displays.
 
     Attributes
     ----------
@@ -25,11 +25,11 @@ class Display:
 
     #: Width and height in inches of a new figure.
     figure_size: tuple[float, float]
-    #: None for one panel that is an Axes by itself.
+    #: None for a single panel: `ax_` is then an Axes and not an array.
     n_panels: int | None = None
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw on `ax`, or on a new figure; `kwargs` go to the function of matplotlib that draws.
+        """Draw on `ax`, or on a new figure; `kwargs` go to matplotlib's drawing function.
 
         Several panels take as many Axes, or a single one whose place is divided.
         """
@@ -56,7 +56,7 @@ def open_panels(ax: Any, n: int, size: tuple[float, float]) -> NDArray[np.object
     panels, as scikit-learn's ``PartialDependenceDisplay`` does; n Axes are taken as they are.
     """
     if ax is None:
-        import matplotlib.pyplot as plt  # chooses a backend: only if a figure is opened
+        import matplotlib.pyplot as plt  # chooses a backend, so only if a figure is opened
 
         figure: Any = plt.figure(figsize=size, layout="constrained")
         return np.ravel(figure.subplots(1, n))
@@ -64,12 +64,12 @@ def open_panels(ax: Any, n: int, size: tuple[float, float]) -> NDArray[np.object
     expected = "a matplotlib Axes" + (f", or a sequence of {n}" if n > 1 else "")
     for one in given:
         if not isinstance(one, Axes):
-            raise TypeError(f"ax is or has a {type(one).__name__}: expected {expected}")
+            raise TypeError(f"ax is or contains a {type(one).__name__}: expected {expected}")
     if isinstance(ax, Axes) and n > 1:
         spec = ax.get_subplotspec()
         if spec is None:
             raise ValueError(
-                f"ax is not part of a grid, so that its place cannot be divided: pass {n} Axes, or "
+                f"ax is not part of a grid, so its place cannot be divided: pass {n} Axes, or "
                 "one from figure.subplots()"
             )
         ax.set_axis_off()

@@ -1,4 +1,4 @@
-"""Points of code space."""
+"""A scatter plot of code space."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dkae.plotting.style import BLUE, CLASS_COLORS, CLASS_MARKERS
 
 #: Classes that have a colour, a marker and an entry in the legend.
 MAX_CLASSES = len(CLASS_COLORS)
-#: Points from which on a vector file holds their picture rather than each of them.
+#: Above this many points, vector files hold a bitmap of them.
 _MAX_VECTORS = 5000
 
 
@@ -27,12 +27,12 @@ class CodeSpaceDisplay(Display):
     points : array of shape (n, 2)
         The coordinates.
     y : array-like of shape (n,), optional
-        Up to ten different labels have a colour, a marker and an entry in the legend each. More of
-        them, or numbers, are on a colour bar.
+        Labels or numbers. Up to ten different ones have a colour, a marker and an entry in the
+        legend each; more are shown on a colour bar.
     names : pair of str
-        Words at the axes.
+        Labels of the axes.
     y_name : str, optional
-        Words at the legend or the colour bar.
+        Title of the legend, or label of the colour bar.
     """
 
     figure_size = (5.6, 4.2)
@@ -66,8 +66,8 @@ class CodeSpaceDisplay(Display):
     ) -> Self:
         """Draw two coordinates of the codes of X, `components`, coloured by `y`.
 
-        With ``axes="kernel_pca"`` they are those along the principal axes of the codes, the scores
-        of kernel PCA with the learned kernel ``model.gram``; with ``axes="codes"``, components of
+        With ``axes="kernel_pca"`` they are scores of kernel PCA with the learned kernel
+        ``model.gram``, along the principal axes of the codes; with ``axes="codes"``, components of
         the codes themselves.
         """
         check_choice("axes", axes, ("kernel_pca", "codes"))
@@ -109,7 +109,7 @@ class CodeSpaceDisplay(Display):
         for k, name in enumerate(names_of(classes)):
             own = {"color": CLASS_COLORS[k], "marker": CLASS_MARKERS[k], "label": name}
             self.ax_.scatter(*self.points[members == k].T, **(own | look))
-        # Beside the points, if something makes room for it there.
+        # Beside the points, if the layout makes room there.
         beside = self.figure_.get_layout_engine() is not None
         place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if beside else {}
         self.ax_.legend(title=self.y_name, markerscale=math.sqrt(30 / np.mean(look["s"])), **place)

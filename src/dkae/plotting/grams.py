@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from dkae.grams import sample_rows
 from dkae.kernels import gram_of
 from dkae.plotting._panels import Display, check_labels, names_of
 
-#: Rows of a matrix that are drawn; more would be finer than the pixels of a screen.
+#: Rows of a matrix to draw; more would be finer than the pixels of a screen.
 N_ROWS = 300
-#: Parts of an axis of which each has room for the name of a class.
+#: Names of classes that fit along an axis.
 N_NAMES = 20
 
 
@@ -30,7 +31,7 @@ class GramDisplay(Display):
     classes : array of shape (n,), optional
         Labels of the rows, which are sorted by them.
     label, class_name : str
-        Words at the colour bar and at the axes.
+        Labels of the colour bar and of the axes.
     """
 
     def __init__(
@@ -61,16 +62,15 @@ class GramDisplay(Display):
         the rows of X, an array or a Gram; needed if the model was fitted with a matrix.
         """
         check_is_fitted(model)
-        n = len(X)
-        rows = np.sort(np.random.default_rng(0).choice(n, min(n, N_ROWS), replace=False))
-        classes = None
+        rows, classes = sample_rows(len(X), N_ROWS), None
         if y is not None:
-            labels = check_labels(y, n)
+            labels = check_labels(y, len(X))
             rows = rows[np.argsort(labels[rows], kind="stable")]
             classes = labels[rows]
         by_name = gram is None and isinstance(model.kernel, str)
+        prior = model.prior_gram(X) if gram is None else gram_of(gram, X)
         grams = {
-            f"prior: {model.kernel} kernel" if by_name else "prior": _prior(model, X, gram, rows),
+            f"prior: {model.kernel} kernel" if by_name else "prior": prior.block(rows),
             "codes: learned kernel": model.gram(_safe_indexing(X, rows)),
         }
         is_class = classes is None or classes.dtype.kind != "f"
@@ -94,7 +94,7 @@ class GramDisplay(Display):
             self._set_ticks(panel)
             panel.tick_params(length=0, labelleft=panel is self.ax_[0])
         self.ax_[0].set_ylabel(self.ax_[0].get_xlabel())
-        # Inside of a panel's frame of reference, and so as high as the matrix in any layout.
+        # In the coordinates of a panel, and so as high as the matrix in any layout.
         bar = self.ax_[-1].inset_axes((1.05, 0, 0.05, 1))
         self.figure_.colorbar(image, cax=bar, label=self.label)
 
@@ -115,10 +115,3 @@ class GramDisplay(Display):
         ax.set_xticks(centres[named], names, rotation=90 if upright else 0)
         ax.set_yticks(centres[named], names)
         ax.set_xlabel(self.class_name)
-
-
-def _prior(model: Any, X: Any, gram: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Return the block of the prior of X, from the model's kernel or from what the user gave."""
-    if gram is not None:
-        return gram_of(gram, X).block(rows)
-    return np.asarray(model.prior_gram(X).block(rows))

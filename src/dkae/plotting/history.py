@@ -1,4 +1,4 @@
-"""The losses over the training."""
+"""The losses during training."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _PARTS: dict[str, dict[str, Any]] = {
     "": {"label": "training", "color": BLUE, "marker": "o", "linestyle": "-"},
     "validation_": {"label": "validation", "color": VERMILLION, "marker": "s", "linestyle": "--"},
 }
-#: Epochs up to which each has a marker; those of more would run together.
+#: Above this many epochs there are no markers: they would run together.
 _MAX_MARKERS = 40
 #: Inches that a letter of a phase's name needs, before the layout widens the panels.
 _LETTER = 0.043
 
 
 class HistoryDisplay(Display):
-    """Both terms of the loss over the training: reconstruction on the left, alignment on the right.
+    """Both terms of the loss during training: reconstruction on the left, alignment on the right.
 
-    The curve of a phase does not run on into the next one: the loss of a layer below the code is
-    not that of the whole network. Epochs without an alignment loss are left blank.
+    The curves of two phases are not connected: the loss of a layer below the code is not that of
+    the whole network. Epochs without an alignment loss are left blank.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class HistoryDisplay(Display):
     ) -> Self:
         """Draw the history of a fitted model; `X` and `y` are ignored.
 
-        The axis counts epochs if their number of steps followed from the data.
+        The axis counts steps if `steps_per_epoch` of the model is a number, else epochs.
         """
         check_is_fitted(model, "history_")
         n = model.steps_per_epoch
@@ -95,7 +95,7 @@ class HistoryDisplay(Display):
 
 
 def _name_phases(ax: Axes, names: Sequence[str], spans: Sequence[tuple[float, float]]) -> None:
-    """Part the phases by thin lines, and name them above the panel."""
+    """Separate the phases by thin lines, and name them above the panel."""
     for start, _ in spans[1:]:
         ax.axvline(start, ymax=1.07, clip_on=False, color=SOFT, lw=0.8, ls=":")
     top = ax.secondary_xaxis("top")

@@ -1,4 +1,4 @@
-"""Rows and what the decoder makes of their codes."""
+"""Rows and their reconstructions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dkae._runtime.checks import check_integer
 from dkae.plotting._panels import Display, check_labels, names_of
 from dkae.plotting.style import CLASS_COLORS, LINE
 
-#: Features from which on a square number of them is taken for an image, of 8 × 8 pixels.
+#: A square number of features, at least this many (8 × 8 pixels), is taken for an image.
 MIN_PIXELS = 64
-#: Pixels that an image has at least on its longer side, and those left blank above and beside it.
+#: Least pixels on the longer side of an image, and blank ones above and beside it.
 MIN_SIDE, _FRAME = 24, (2, 1)
-#: Part of its lane that a line takes at most.
+#: Largest part of its lane that a line takes.
 _LANE = 0.85
 
 
@@ -32,8 +32,8 @@ class ReconstructionDisplay(Display):
         The same n rows in each version, such as "original" and "decoded".
     image_shape : tuple of int, optional
         (height, width), (1, height, width) or (3, height, width) for images, (n_features,) for
-        lines. Without it rows keep their shape, but vectors of a square number of features, 64 at
-        least, are taken for square images.
+        lines. By default rows keep their shape, but vectors of a square number of features, at
+        least 64, are taken for square images.
     labels : sequence, optional
         Names of the rows, such as their classes.
     """
@@ -102,12 +102,12 @@ class ReconstructionDisplay(Display):
         self.ax_.spines[:].set_visible(False)
 
     def _draw_images(self, kwargs: dict[str, Any]) -> None:
-        """Draw images; grey spans the first version, unless `vmin` and `vmax` say otherwise."""
+        """Draw images; greys span the first version unless `vmin` and `vmax` are given."""
         images = np.stack(list(self.rows.values()))
         look = {"cmap": "gray", "vmin": images[0].min(), "vmax": images[0].max()} | kwargs
-        # One picture of all: no gaps of uneven width from rounding, and one Axes will do.
+        # One picture of all: no uneven gaps from rounding, and a single Axes.
         mosaic = _mosaic(images.reshape(*images.shape[:2], -1, *self.image_shape[-2:]))
-        if mosaic.shape[2] == 3:  # imshow has no vmin and vmax for colours
+        if mosaic.shape[2] == 3:  # imshow ignores vmin and vmax for colours
             span = look["vmax"] - look["vmin"] or 1.0
             mosaic = np.nan_to_num(((mosaic - look["vmin"]) / span).clip(0, 1), nan=1.0)
         # Without interpolation the pixels of an SVG stay crisp: the viewer enlarges them.
@@ -142,7 +142,7 @@ class ReconstructionDisplay(Display):
 
 
 def _choose_shape(row: tuple[int, ...], given: Sequence[int] | None) -> tuple[int, ...]:
-    """Return the shape to draw a row in: (n_features,) is a line, all else an image."""
+    """Return the shape to draw a row in: (n_features,) for a line, any other for an image."""
     n_features = math.prod(row)
     side = math.isqrt(n_features)
     shape = row if given is None else tuple(given)
@@ -159,7 +159,7 @@ def _choose_shape(row: tuple[int, ...], given: Sequence[int] | None) -> tuple[in
 
 
 def _zoom(shape: tuple[int, ...]) -> int:
-    """Return how often a pixel is repeated, so that its frame is thin beside a small image."""
+    """Return how often to repeat a pixel, so that the frame of a small image is thin."""
     return -(-MIN_SIDE // max(shape[-2:]))
 
 

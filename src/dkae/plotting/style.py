@@ -10,8 +10,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-#: Ink, quiet text, rules and ground of a light page. A page that inlines a figure may put its own
-#: instead, so each must be a colour that nothing else is drawn in.
+#: Text, quiet text, rules and background of a light page. A page that inlines a figure may replace
+#: them, so nothing else may be drawn in these colours.
 INK, SOFT, LINE, PAPER = "#1d1d1e", "#66666b", "#d9d9dd", "#fefefd"
 
 #: Okabe and Ito's palette, which colour-blind readers can tell apart.
@@ -36,7 +36,7 @@ STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": SOFT,
     "axes.labelcolor": INK,
-    # Dark ink needs a light ground, whatever style the user has set.
+    # Dark ink needs a light background, whatever style the user has set.
     "axes.facecolor": "white",
     "figure.facecolor": "white",
     "text.color": INK,
@@ -50,19 +50,19 @@ STYLE: dict[Any, Any] = {
     "lines.markersize": 5,
     "legend.frameon": False,
     "legend.handlelength": 2.6,
-    # Room between panels, so that the first and the last number of neighbours stay apart.
+    # Room between panels, so that tick labels of neighbours do not touch.
     "figure.constrained_layout.wspace": 0.04,
-    # Words stay words: searchable, and in the font of the page.
+    # Text stays text: searchable, and in the font of the page.
     "svg.fonttype": "none",
 }
 
 
 @mpl.rc_context(STYLE)
 def new_figure(width: float, height: float, note: str = "") -> Figure:
-    """Return an empty figure of a size in inches that pyplot does not know, with a note below."""
+    """Return an empty figure, unknown to pyplot, of a size in inches, with a note below."""
     figure = Figure(figsize=(width, height), layout="constrained")
     if note:
-        # As a label of the figure, for which the layout makes room; plain text it would cover.
+        # A label of the figure, for which the layout makes room; plain text would be covered.
         figure.supxlabel(note, x=0.995, ha="right", size=7.5, color=SOFT)
     return figure
 
@@ -72,14 +72,14 @@ def plain_log_ticks(ax: Axes, which: str = "y") -> None:
     axis: Axis = ax.yaxis if which == "y" else ax.xaxis
     (ax.set_yscale if which == "y" else ax.set_xscale)("log")
     low, high = sorted(axis.get_view_interval())
-    # The shorter the axis the more of a decade, else there would hardly be a number on it.
+    # The shorter the axis, the more ticks a decade, else it would hardly have any.
     finer = {
         3: (1, 1.2, 1.4, 1.7, 2, 2.5, 3, 4, 5, 6, 7, 8),
         6: (1, 1.5, 2, 3, 4, 5, 7),
         300: (1, 2, 5),
     }
     subs = next((subs for factor, subs in finer.items() if high < factor * low), (1,))
-    # So short a part of a logarithmic axis is nearly a linear one.
+    # So short a logarithmic axis is nearly linear.
     axis.set_major_locator(MaxNLocator(5) if high < 1.5 * low else LogLocator(subs=subs))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_locator(NullLocator())

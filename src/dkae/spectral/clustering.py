@@ -7,7 +7,7 @@ Codes :math:`c_i` whose inner products are affinities, :math:`C = Z Z^\top`, hav
 
 Its largest eigenvectors are left singular vectors of the n × m matrix :math:`D^{-1/2} Z`; their
 rows, at unit length, are clustered by k-means (Ng, Jordan and Weiss, 2001). Time is O(n m²) and
-memory O(n m), where the usual way needs n².
+memory O(n m), where the usual way needs O(n²).
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ def spectral_clustering(codes: Any, n_clusters: int, *, random_state: Any = None
         Seed of k-means.
     """
     points = spectral_embedding(codes, n_clusters)
-    means = KMeans(n_clusters, n_init=10, random_state=random_state)
-    return np.asarray(means.fit_predict(points))
+    return np.asarray(KMeans(n_clusters, n_init=10, random_state=random_state).fit_predict(points))
 
 
 def spectral_embedding(codes: Any, n_components: int) -> NDArray[Any]:
@@ -55,8 +54,8 @@ def spectral_embedding(codes: Any, n_components: int) -> NDArray[Any]:
             "the affinities of codes sum to zero or less: pass codes that are not centred, whose "
             "inner products are mostly positive"
         )
-    # Where all affinities are positive, a degree is at least the affinity of the row to itself.
-    # With negative ones it may be less, or below zero, and would blow the row up.
+    # If all affinities are positive, a degree is at least the affinity of the row to itself. With
+    # negative ones it may be smaller, or negative, and would blow up the row.
     degrees = np.maximum(degrees, np.einsum("im,im->i", Z, Z))
     scaled = Z / np.sqrt(np.where(degrees > 0, degrees, 1))[:, None]
     # Eigenvectors of the small matrix: D^-1/2 Z V are those of the large one, up to their length.

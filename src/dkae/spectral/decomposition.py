@@ -1,14 +1,12 @@
 r"""The largest components of a Gram matrix, from the matrix, from a kernel or from features.
 
-Scores of rows x are linear in what is known of them, :math:`Z = M(x) A - b`: for a Gram matrix
-:math:`M(x) = K(x, X_\text{train})` and :math:`A = E \Lambda^{-1/2}`, for explicit features
-:math:`M(x) = \Phi(x)` and :math:`A = V`, the eigenvectors of :math:`\Phi^\top \Phi`. Centring is in
-the offset b alone.
+Scores are linear, :math:`Z = M(x) A - b`: for a Gram matrix :math:`M(x) = K(x, X_\text{train})` and
+:math:`A = E \Lambda^{-1/2}`, for explicit features :math:`M(x) = \Phi(x)` and :math:`A = V`, the
+eigenvectors of :math:`\Phi^\top \Phi`. Centring changes only the offset b.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,20 +22,20 @@ from dkae.grams import (
     read_block,
     sample_rows,
 )
-from dkae.spectral.eigensolver import Eigenpairs, dense_eigenpairs, largest_eigenpairs
+from dkae.spectral.eigensolver import Eigenpairs, Multiply, dense_eigenpairs, largest_eigenpairs
 from dkae.spectral.operators import FeatureOperator, GramOperator
 
 SOLVERS = ("auto", "dense", "lanczos")
 #: Up to this size a matrix is decomposed whole: it takes less than a second.
 N_DENSE = 1024
-#: Rows on which a Gram that is not decomposed whole is looked at.
+#: Rows on which a Gram that is not decomposed whole is checked.
 N_SAMPLE_ROWS = 512
-#: Columns that are multiplied together where a matrix is made of its products.
+#: Columns that are multiplied together to form a matrix from its products.
 N_COLUMNS = 128
-#: Eigenvalues below this part of the largest one (before centring, whose result has the round-off
-#: of what it takes away) are round-off, by the precision of the Gram.
+#: Eigenvalues below this part of the largest one are round-off, by the precision of the Gram. The
+#: largest one before centring counts: what centring removes leaves its round-off.
 RANK_TOLERANCE = {np.dtype(np.float32): 2e-7, np.dtype(np.float64): 1e-12}
-#: Instead of zero in a denominator.
+#: In place of zero in a denominator.
 TINY = np.finfo(np.float64).tiny
 
 
@@ -53,27 +51,13 @@ class Components:
 
 @dataclass(frozen=True)
 class Decomposition:
-    """How components are looked for.
+    """How to find components: the settings of `KernelPCA`."""
 
-    Attributes
-    ----------
-    name : str
-        What error messages call the kernel.
-    n_components : int or None
-        At most this many; all of positive eigenvalue if None.
-    center : bool
-        Whether the mean of the rows is the origin.
-    solver : {"auto", "dense", "lanczos"}
-        Whole matrix, or products.
-    rng : Generator
-        Source of the first vectors of "lanczos".
-    """
-
-    name: str
-    n_components: int | None
+    name: str  # of the kernel in error messages
+    n_components: int | None  # None for all of positive eigenvalue
     center: bool
     solver: str
-    rng: np.random.Generator
+    rng: np.random.Generator  # for the first vectors of "lanczos"
 
     def is_dense(self, size: int) -> bool:
         """Say whether a matrix of this size is decomposed whole."""
@@ -82,10 +66,10 @@ class Decomposition:
         return size <= N_DENSE or self.n_components is None or 2 * self.n_components > size
 
     def of_gram(self, matrix: NDArray[Any] | Gram, dtype: Any) -> Components:
-        """Decompose a Gram matrix that is at hand, or a Gram, whose entries have this precision.
+        """Decompose a Gram matrix, an array or a Gram, whose entries have this precision.
 
-        Products are float64 in any case: in scores, what is wrong with an eigenvector of a small
-        eigenvalue is multiplied by many larger ones.
+        Products are always float64: in the scores, errors in the eigenvector of a small eigenvalue
+        are multiplied by much larger ones.
         """
         n = len(matrix)
         operator = GramOperator(matrix, self.center)
@@ -117,7 +101,7 @@ class Decomposition:
             pairs = dense_eigenpairs(_matrix_of(multiply, min(n, d), phi.dtype))
         else:
             pairs = self._largest(multiply, min(n, d), phi.dtype)
-        # Centring takes off the mean μ before anything is squared: the round-off grows with |μ|.
+        # Centring subtracts the mean μ before anything is squared: the round-off grows with |μ|.
         removed = np.sqrt(np.abs(pairs.values[0]) * n) * np.linalg.norm(operator.mean)
         values, vectors = self._keep_positive(pairs, _round_off(pairs, removed, phi.dtype))
         vectors = vectors.astype(phi.dtype, copy=False)
@@ -128,7 +112,7 @@ class Decomposition:
 
     def _whole(self, gram: NDArray[Any], dtype: Any) -> Eigenpairs:
         """Decompose a Gram, all of it or that of a sample of rows; warn if it is not PSD."""
-        gram = gram.astype(dtype, copy=False)  # whole numbers and booleans have no differences
+        gram = gram.astype(dtype, copy=False)  # integers wrap, booleans do not subtract
         check_symmetry(*asymmetry_of(gram), self.name)
         pairs = dense_eigenpairs(_doubly_centered(gram) if self.center else gram)
         values = pairs.values
@@ -143,18 +127,16 @@ class Decomposition:
             )
         return pairs
 
-    def _largest(
-        self, multiply: Callable[[NDArray[Any]], NDArray[Any]], size: int, dtype: Any
-    ) -> Eigenpairs:
+    def _largest(self, multiply: Multiply, size: int, dtype: Any) -> Eigenpairs:
         n_pairs = size if self.n_components is None else min(size, self.n_components)
         return largest_eigenpairs(multiply, size, n_pairs, dtype=dtype, rng=self.rng)
 
     def _keep_positive(self, pairs: Eigenpairs, round_off: float) -> Eigenpairs:
-        """Keep the components that are asked for and exist; fix their signs."""
+        """Keep at most `n_components` pairs of positive eigenvalue; fix their signs."""
         values, vectors = pairs
         rank = int((values > round_off).sum())
         if rank == 0:
-            zero = "all of them are the same to it" if self.center else "it is zero"
+            zero = "it does not tell them apart" if self.center else "it is zero"
             raise ValueError(
                 f"{self.name} has no component of positive eigenvalue on these rows: {zero}, or "
                 "negative"
@@ -171,7 +153,7 @@ class Decomposition:
 
 
 def _round_off(pairs: Eigenpairs, removed: float, dtype: Any) -> float:
-    """Return below what an eigenvalue is none, where centring took `removed` away."""
+    """Return what an eigenvalue must exceed, if centring took `removed` away."""
     largest = max(np.abs(pairs.values[[0, -1]]).max(), abs(removed))
     return float(RANK_TOLERANCE[np.dtype(dtype)] * largest)
 
@@ -180,10 +162,8 @@ def _offset(means: NDArray[Any], coefficients: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(means.astype(coefficients.dtype) @ coefficients)
 
 
-def _matrix_of(
-    multiply: Callable[[NDArray[Any]], NDArray[Any]], size: int, dtype: Any
-) -> NDArray[Any]:
-    """Return the matrix whose products are known; in between they can be much longer than it."""
+def _matrix_of(multiply: Multiply, size: int, dtype: Any) -> NDArray[Any]:
+    """Form a matrix from its products, a few columns at a time: `multiply` may need much memory."""
     eye = np.eye(size, dtype=dtype)
     return np.hstack([multiply(eye[:, i : i + N_COLUMNS]) for i in range(0, size, N_COLUMNS)])
 

@@ -1,4 +1,4 @@
-r"""Largest eigenvalues of a symmetric matrix, whole or known by its products alone.
+r"""Largest eigenvalues of a symmetric matrix, from the matrix or from its products alone.
 
 The block Lanczos method with full reorthogonalisation. An orthonormal basis :math:`B` grows by one
 block at a time, :math:`Q_{j+1} R_{j+1} = (I - B B^\top) K Q_j`, and the eigenpairs of the small
@@ -8,14 +8,14 @@ matrix :math:`T = B^\top K B = Y \Theta Y^\top` give those of :math:`K`. Since
 .. math:: \| K B y - \theta B y \| = \| R_{j+1} y_j \| , \qquad
           y_j \text{ the last block of } y .
 
-scikit-learn's randomised solver multiplies as often as it is told, and does not know how well it
-did; ARPACK, which does, multiplies by one vector at a time.
+scikit-learn's randomised solver multiplies a fixed number of times and does not know its error;
+ARPACK does, but multiplies by one vector at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -23,9 +23,12 @@ from numpy.typing import NDArray
 from scipy import linalg
 from torch import Tensor
 
+#: The product of a symmetric matrix with an array of shape (size, any).
+Multiply: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
+
 #: Columns that are multiplied together. The fewer they are, the fewer products it takes in all.
 N_BLOCK = 32
-#: Residuals relative to the largest eigenvalue at which a pair counts as found, by precision.
+#: A pair is found if its residual is below this part of the largest eigenvalue, by precision.
 TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-9}
 
 
@@ -43,31 +46,18 @@ def dense_eigenpairs(matrix: NDArray[Any]) -> Eigenpairs:
 
 
 def largest_eigenpairs(
-    multiply: Callable[[NDArray[Any]], NDArray[Any]],
-    size: int,
-    n_pairs: int,
-    *,
-    dtype: Any,
-    rng: np.random.Generator,
+    multiply: Multiply, size: int, n_pairs: int, *, dtype: Any, rng: np.random.Generator
 ) -> Eigenpairs:
     """Return the largest eigenpairs of a symmetric matrix, positive semi-definite or not.
 
-    Parameters
-    ----------
-    multiply : callable
-        Product of the matrix with an array of shape (size, any).
-    size, n_pairs : int
-        Rows of the matrix, and how many pairs are wanted.
-    dtype : float32 or float64
-        Precision of the products, which the tolerance depends on.
-    rng : Generator
-        Source of the first block and of what is added to it.
+    `dtype` is the precision of the products, float32 or float64; the tolerance depends on it. `rng`
+    draws the first block and the directions that are added to it.
     """
     width = min(size, N_BLOCK)
     while True:
         pairs = _lanczos(multiply, size, n_pairs, width, np.dtype(dtype), rng)
-        # A block sees at most as many eigenvectors of one eigenvalue as it has columns. If it saw
-        # that many there may be more, and what was found instead of them is too small.
+        # A block finds at most as many eigenvectors of one eigenvalue as it has columns. If there
+        # are that many there may be more, and the eigenvalues found in their place are too small.
         first, last = pairs.values[: n_pairs - width + 1], pairs.values[width - 1 :]
         near = TOLERANCE[np.dtype(dtype)] * np.abs(pairs.values).max()
         if width >= min(size, n_pairs) or (first - last > near).all():
@@ -76,7 +66,7 @@ def largest_eigenpairs(
 
 
 def _lanczos(
-    multiply: Callable[[NDArray[Any]], NDArray[Any]],
+    multiply: Multiply,
     size: int,
     n_pairs: int,
     width: int,
@@ -85,12 +75,13 @@ def _lanczos(
 ) -> Eigenpairs:
     """Return the largest pairs that a block of the given width finds.
 
-    All of it is torch's: with NumPy's products in between, the threads of two libraries wait for
+    All products are torch's: with some of NumPy's, the threads of two libraries would wait for
     each other.
     """
-    basis = _empty(size, min(size, 2 * n_pairs + 4 * width), dtype)
+    room = min(size, 2 * n_pairs + 4 * width)
+    basis = torch.from_numpy(np.empty((size, room), dtype=dtype))
     projected = torch.empty(0, 0, dtype=torch.float64)
-    block = torch.linalg.qr(_by_chance(rng, size, width, dtype)).Q
+    block = torch.linalg.qr(_random(rng, size, width, dtype)).Q
     n, eps = 0, float(np.finfo(dtype).eps)
     while True:
         start, n = n, n + block.shape[1]
@@ -108,11 +99,11 @@ def _lanczos(
             if n == size or _are_found(last.norm(dim=0).numpy(), values.numpy(), dtype):
                 found = known @ vectors[:, :n_pairs].to(known.dtype)
                 return Eigenpairs(values[:n_pairs].numpy(), found.numpy())
-        # Columns that are nothing but round-off make way for directions by chance.
+        # Random directions replace columns that are only round-off.
         real = remainder.diagonal().abs() > 10 * eps * projected.abs().max()
-        others = _by_chance(rng, size, width - int(real.sum()), dtype)
+        others = _random(rng, size, width - int(real.sum()), dtype)
         block = torch.hstack([block[:, real], others])[:, : size - n]
-        # Twice is enough: what round-off left of the basis after the first time goes.
+        # Twice is enough: the second time removes what round-off left of the basis.
         for _ in range(2):
             block = torch.linalg.qr(block - known @ (known.T @ block)).Q
 
@@ -121,18 +112,14 @@ def _are_found(
     residuals: NDArray[np.float64], values: NDArray[np.float64], dtype: np.dtype[Any]
 ) -> bool:
     largest = np.abs(values).max()
-    # The smaller an eigenvalue is, the nearer its vector has to be, as far as round-off allows.
+    # The smaller an eigenvalue, the smaller its residual must be, as far as round-off allows.
     small = np.maximum(
         0.01 * np.abs(values[: len(residuals)]), 1000 * np.finfo(dtype).eps * largest
     )
     return bool((residuals <= np.minimum(small, TOLERANCE[dtype] * largest)).all())
 
 
-def _empty(rows: int, columns: int, dtype: np.dtype[Any]) -> Tensor:
-    return torch.from_numpy(np.empty((rows, columns), dtype=dtype))
-
-
-def _by_chance(rng: np.random.Generator, size: int, width: int, dtype: np.dtype[Any]) -> Tensor:
+def _random(rng: np.random.Generator, size: int, width: int, dtype: np.dtype[Any]) -> Tensor:
     return torch.from_numpy(rng.standard_normal((size, width)).astype(dtype))
 
 

@@ -29,7 +29,7 @@ from dkae.grams import Gram, MatrixGram
 from dkae.kernels import FeatureKernel, Kernel, gram_of, kernel_of
 from dkae.kernels.features import FeatureGram
 from dkae.spectral.decomposition import SOLVERS, Components, Decomposition
-from dkae.spectral.operators import times
+from dkae.spectral.operators import DTYPES, times
 
 #: Rows that are transformed together.
 N_CHUNK_ROWS = 1024
@@ -38,8 +38,8 @@ N_CHUNK_ROWS = 1024
 def _has_preimage(model: KernelPCA) -> bool:
     if model.preimage is None:
         raise AttributeError(
-            "there is no way back from scores to rows: set preimage=PreImage() (from "
-            "dkae.spectral) and call fit again"
+            "preimage=None learns no inverse: set preimage=PreImage() (from dkae.spectral) and "
+            "call fit again"
         )
     return True
 
@@ -53,28 +53,28 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     Parameters
     ----------
     n_components : int or None, default=None
-        m, the number of components; all of positive eigenvalue if None. If the kernel has fewer,
-        those are kept, with a warning. One fit serves every smaller m: the first columns of the
-        scores are the scores of the first components.
+        m, the number of components; None for all of positive eigenvalue. If there are fewer,
+        those are kept, with a warning. One fit serves every smaller m: take the first columns of
+        the scores.
     kernel, gamma, degree, coef0, kernel_params
         The kernel, as in :class:`~dkae.DeepKernelizedAutoencoder`.
     center : bool, default=True
         Whether the mean of the training rows is the origin of kernel space. Without centring, K_m
         approximates the Gram matrix itself.
     solver : {"auto", "dense", "lanczos"}, default="auto"
-        "dense" decomposes a matrix of all rows (or features, if they are fewer) whole; "lanczos"
-        finds the largest pairs from products, without an n × n array. "auto" takes the former up
-        to 1024 rows, or where more than half of all components are asked for.
+        "dense" decomposes the whole matrix of all rows (or features, if they are fewer);
+        "lanczos" finds the largest pairs from products, without an n × n array. "auto" is "dense"
+        up to 1024 rows, or if more than half of all components are wanted.
     preimage : PreImage or None, default=None
-        What learns the way back, from scores to rows; without it there is no inverse.
+        Learns the inverse, from scores to rows; with None there is none.
     random_state : int, RandomState or None, default=None
         Seed of ensemble kernels and of the first vectors of "lanczos".
 
     Attributes
     ----------
     eigenvalues_ : array of shape (n_components_,)
-        Eigenvalues of the (centred) Gram matrix, in descending order. Those below 1e-12 of the
-        largest before centring (2e-7 if the Gram is float32), and negative ones, are left out.
+        Eigenvalues of the (centred) Gram matrix, in descending order, without those that are
+        negative or below 1e-12 of the largest before centring (2e-7 if the Gram is float32).
     n_components_ : int
         Number of them.
     coefficients_, offset_ : arrays of shape (n_samples or n_features of Φ, m) and (m,)
@@ -84,7 +84,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     X_fit_ : array or None
         The training rows, unless the kernel has explicit features or ``gram`` was given.
     preimage_ : PreImage or None
-        The fitted way back, if asked for.
+        The fitted inverse.
     """
 
     def __init__(
@@ -122,10 +122,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         X : array of shape (n_samples, n_features)
             Training rows.
         y : array, optional
-            Labels, for kernels that are made of them.
+            Labels, for supervised kernels.
         gram : array of shape (n_samples, n_samples) or Gram, optional
-            The Gram matrix of the same rows, in place of `kernel`. An array is not copied. That of
-            a fitted kernel, ``kernel.on(X)``, brings the kernel for new rows.
+            The Gram matrix of the same rows, in place of `kernel`. An array is not copied;
+            ``kernel.on(X)`` of a fitted kernel brings the kernel for new rows.
         """
         self.fit_transform(X, y, gram=gram)
         return self
@@ -137,9 +137,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _fit_transform(self, X: Any, y: object, gram: Any) -> NDArray[Any]:
         self._check_params()
-        X = validate_data(
-            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2 if self.center else 1
-        )
+        X = validate_data(self, X, dtype=DTYPES, ensure_min_samples=2 if self.center else 1)
         if gram is None:
             kernel = kernel_of(self, X, y)
             components = self._decompose_kernel(kernel, X)
@@ -153,8 +151,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.eigenvalues_ = components.eigenvalues
         self.n_components_ = len(components.eigenvalues)
         self.coefficients_, self.offset_ = components.coefficients, components.offset
-        needs_rows = kernel is not None and not isinstance(kernel, FeatureKernel)
-        self.X_fit_ = X if needs_rows else None
+        self.X_fit_ = None if kernel is None or isinstance(kernel, FeatureKernel) else X
         return scores
 
     def transform(self, X: Any, *, gram: Any = None) -> NDArray[Any]:
@@ -168,7 +165,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             κ between these rows and the training rows, after ``fit(X, gram=P)``.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = validate_data(self, X, dtype=DTYPES, reset=False)
         if gram is not None:
             return self._score(self._check_cross_gram(gram, len(X)), X.dtype)
         chunks = [X[i : i + N_CHUNK_ROWS] for i in range(0, len(X), N_CHUNK_ROWS)]
@@ -181,13 +178,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         if self.preimage_ is None:
             raise ValueError("preimage was set after fit: call fit again")
-        width = np.shape(X)[1] if np.ndim(X) == 2 else None
-        if width != self.n_components_:
+        if np.shape(X)[1:] != (self.n_components_,):
             raise ValueError(
                 f"X has shape {np.shape(X)}: pass scores of shape (n_samples, "
                 f"{self.n_components_}), as transform gives them"
             )
-        # Scores may come as a data frame, if set_output asked for one.
+        # With set_output, scores may be a data frame.
         rows: NDArray[Any] = self.preimage_.predict(np.asarray(X))
         return rows
 
@@ -284,13 +280,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
 
 def _of_matrix(decomposition: Decomposition, matrix: NDArray[Any]) -> Components:
-    """Decompose a matrix that is at hand, in its own precision."""
+    """Decompose a matrix in its own precision."""
     single = matrix.dtype in (np.float16, np.float32)
     return decomposition.of_gram(matrix, np.float32 if single else np.float64)
 
 
 def _finite(values: Any, name: str) -> Any:
-    """Refuse a Gram matrix, or features, with entries that are not finite."""
+    """Reject a Gram matrix or features with entries that are not finite."""
     if not np.isfinite(values.data if sparse.issparse(values) else values).all():
         raise ValueError(f"{name} has NaN or infinite values: check the kernel and its parameters")
     return values

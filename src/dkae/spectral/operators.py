@@ -1,9 +1,8 @@
-r"""Products with a kernel's Gram matrix, in the form in which the matrix is at hand.
+r"""Products with a kernel's Gram matrix, without n × n numbers at once.
 
 With explicit features, :math:`K = \Phi \Phi^\top` is a product with :math:`\Phi^\top` and one with
-:math:`\Phi`; from a kernel function, it is computed tile by tile. Neither needs n × n numbers at
-once. Centring is a matter of subtracting means of columns: :math:`\Phi - 1 \mu^\top`, and
-:math:`H K H` with :math:`H = I - 1 1^\top / n`.
+:math:`\Phi`; the Gram of a kernel function is computed tile by tile. Centring subtracts means of
+columns: :math:`\Phi - 1 \mu^\top`, and :math:`H K H` with :math:`H = I - 1 1^\top / n`.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ from dkae.grams import Gram
 
 #: Rows of a tile of the Gram matrix.
 N_TILE_ROWS = 1024
+#: Types of rows and scores; others are converted to the first.
+DTYPES = [np.float64, np.float32]
 
 
 class FeatureOperator:
@@ -27,7 +28,7 @@ class FeatureOperator:
 
     def __init__(self, features: Any, center: bool) -> None:
         self.features = features
-        # Sparse matrices multiply along their rows; the transpose needs rows of its own.
+        # CSR matrices multiply along their rows; the transpose needs its own.
         self.transposed = features.T.tocsr() if sparse.issparse(features) else features.T
         mean = _mean(features) if center else np.zeros(features.shape[1])
         self.mean: NDArray[Any] = mean.astype(features.dtype)
@@ -53,7 +54,7 @@ def _mean(features: Any) -> NDArray[np.float64]:
     """Return the mean of the rows, summed in float64."""
     if not sparse.issparse(features):
         return np.asarray(features.mean(axis=0, dtype=np.float64))
-    # SciPy's own mean sums in the type of the entries, whatever type is asked for.
+    # SciPy's mean sums in the type of the entries, whatever type is asked for.
     n, d = features.shape
     total: NDArray[np.float64] = np.zeros(d)
     for i in range(0, n, N_TILE_ROWS):
@@ -64,7 +65,7 @@ def _mean(features: Any) -> NDArray[np.float64]:
 
 
 class GramOperator:
-    """Products with a Gram matrix, at hand or computed anew for each product; H K H if `center`."""
+    """Products with a Gram matrix, an array or a Gram that is computed anew; H K H if `center`."""
 
     def __init__(self, matrix: NDArray[Any] | Gram, center: bool) -> None:
         self.matrix = matrix
@@ -80,7 +81,7 @@ class GramOperator:
             return tiled_product(self.matrix, vectors)
         if self.matrix.dtype == vectors.dtype:
             return np.asarray(self.matrix @ vectors)
-        # Of another type, the product would begin with a copy of the whole matrix.
+        # With another type, NumPy would first copy the whole matrix.
         chunks = range(0, len(self.matrix), N_TILE_ROWS)
         return np.concatenate([self.matrix[i : i + N_TILE_ROWS] @ vectors for i in chunks])
 
@@ -108,15 +109,11 @@ def times(matrix: Any, vectors: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(matrix @ vectors)
     # Each row of the result is a sum of a few rows of the dense matrix: a bag of embeddings, which
     # torch computes on all cores, four times as fast as SciPy's product in float32.
+    parts = (matrix.indptr, matrix.indices, matrix.data, vectors.astype(np.float32, copy=False))
     bounds, indices, weights, table = (
-        # torch warns of arrays that it must not write to, such as joblib hands to its workers.
-        torch.from_numpy(np.require(t, requirements=["C_CONTIGUOUS", "WRITEABLE"]))
-        for t in (
-            matrix.indptr,
-            matrix.indices,
-            matrix.data,
-            vectors.astype(np.float32, copy=False),
-        )
+        # torch warns of read-only arrays, such as those that joblib passes to its workers.
+        torch.from_numpy(np.require(part, requirements=["C_CONTIGUOUS", "WRITEABLE"]))
+        for part in parts
     )
     bags = F.embedding_bag(
         indices, table, bounds, mode="sum", per_sample_weights=weights, include_last_offset=True

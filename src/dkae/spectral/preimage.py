@@ -26,8 +26,9 @@ from dkae._runtime.checks import check_choice, check_integer, check_number
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
 from dkae.kernels.bandwidth import choose_gamma
 from dkae.kernels.pairwise import pairwise_names
+from dkae.spectral.operators import DTYPES
 
-#: What α is chosen from; the paper found 0.5.
+#: Candidates for α; the paper found 0.5.
 ALPHAS = (1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0, 5.0)
 
 
@@ -42,31 +43,31 @@ class PreImage(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore
         See :mod:`dkae.kernels.bandwidth`. The median sets σ to the median distance of the
         training scores, as in the paper.
     degree, coef0 : float
-        Of the polynomial and the sigmoid kernel.
+        Parameters of the polynomial and the sigmoid kernel.
     alpha : "grid" or float, default="grid"
-        Strength of the regularisation. "grid" takes the one of `alphas` that is best on a part of
-        the training rows, and then fits on all of them.
+        Strength of the regularisation. "grid" takes the best of `alphas` on held-out training
+        rows, and then fits on all of them.
     alphas : sequence of float
         The candidates.
     validation_fraction : float, default=0.2
-        Size of that part.
+        Share of the rows that is held out.
     max_samples : int, default=5000
-        The regression takes the cube of the number of rows in time and the square in memory. With
-        more rows than this it is approximated, with a warning.
+        With more rows than this the regression, which takes O(n³) time and O(n²) memory, is
+        approximated, with a warning.
     approximation : {"nystroem", "subsample"}, default="nystroem"
-        How: all rows on the kernel's features of `max_samples` of them, or a regression on
+        Regression of all rows on the Nyström features of `max_samples` of them, or on
         `max_samples` rows alone.
     random_state : int, RandomState or None, default=None
-        Seed of the validation part and of the approximation.
+        Seed of the held-out rows and of the approximation.
 
     Attributes
     ----------
     gamma_, alpha_ : float
-        What was chosen; γ is None for kernels without one.
+        The chosen values; γ is None for kernels without one.
     mean_ : array
-        Mean of the training rows, which is what a score far from all others goes back to.
+        Mean of the training rows, the pre-image of a score far from all others.
     regression_ : estimator
-        The fitted regression, of rows less their mean.
+        The fitted regression, of rows minus their mean.
     """
 
     def __init__(
@@ -95,28 +96,22 @@ class PreImage(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the way from the scores `X` to the rows `y`."""
+        """Learn the map from scores `X` to rows `y`."""
         with unchanged_on_failure(self):
             return self._fit(X, y)
 
     def _fit(self, X: Any, y: Any) -> Self:
         self._check_params()
         X, y = validate_data(
-            self,
-            X,
-            y,
-            dtype=[np.float64, np.float32],
-            multi_output=True,
-            y_numeric=True,
-            ensure_min_samples=2,
+            self, X, y, dtype=DTYPES, multi_output=True, y_numeric=True, ensure_min_samples=2
         )
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        # A few numbers a row: in float32 the equations with a small α would be ill-conditioned.
+        # Scores are few: in float32 the equations with a small α would be ill-conditioned.
         X = X.astype(np.float64)
         self.gamma_ = choose_gamma(self.gamma, self.kernel, X)
         mean = y.mean(axis=0, dtype=np.float64)
         self.mean_ = mean.astype(y.dtype if y.dtype == np.float32 else np.float64)
-        features, model, X, y = self._within_reach(X, y - self.mean_, seed)
+        features, model, X, y = self._regression(X, y - self.mean_, seed)
         if self.alpha == "grid":
             search = self._search(model, seed).fit(X, y)
             self.alpha_ = float(search.best_params_["alpha"])
@@ -130,7 +125,7 @@ class PreImage(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the pre-images of scores."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = validate_data(self, X, dtype=DTYPES, reset=False)
         rows = self.regression_.predict(X.astype(np.float64)) + self.mean_
         return np.asarray(rows, dtype=self.mean_.dtype)
 
@@ -155,12 +150,12 @@ class PreImage(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore
         check_integer("max_samples", self.max_samples, at_least=2)
         check_choice("approximation", self.approximation, ["nystroem", "subsample"])
 
-    def _within_reach(
+    def _regression(
         self, X: NDArray[Any], y: NDArray[Any], seed: int
     ) -> tuple[Nystroem | None, Any, NDArray[Any], NDArray[Any]]:
-        """Return a regression that can be paid for, and what it is fitted on.
+        """Return the Nyström features, if they are needed, the regression, and what to fit it on.
 
-        If that is features, they come first: computed once, not for each α.
+        The features are apart, to be computed once and not for each α.
         """
         n, m = len(X), self.max_samples
         params = {

@@ -1,8 +1,8 @@
 r"""Posteriors of many mixtures in about one byte for each row and mixture.
 
-In high dimension a posterior π is nearly one-hot. It is kept as the number of its largest entry,
-:math:`e`, and where its largest entry is below :math:`1 - \varepsilon` also as the sparse remainder
-:math:`r = \pi - e` without entries that sum to less than ε. Then
+In high dimension a posterior π is nearly one-hot. What is stored is the index of its largest entry,
+which stands for the one-hot vector :math:`e`, and, if that entry is below :math:`1 - \varepsilon`,
+the sparse remainder :math:`r = \pi - e` without entries that sum to less than ε. Then
 :math:`\| \pi - \hat\pi \|_1 \le 2 \varepsilon`, so for each mixture
 
 .. math:: |\pi_i^\top \pi_j - \hat\pi_i^\top \hat\pi_j| \le 4 \varepsilon ,
@@ -32,20 +32,13 @@ N_COLUMNS = 256
 
 @dataclass(frozen=True)
 class CompactPosteriors:
-    """Posteriors of n rows under all mixtures.
+    """Posteriors of n rows under all mixtures."""
 
-    Attributes
-    ----------
-    top : integer array of shape (n_samples, n_mixtures)
-        The most probable component of each mixture, counted within the mixture.
-    rest : sparse array of shape (n_samples, n_components)
-        What is missing to the posteriors.
-    starts : array of shape (n_mixtures,)
-        First column of each mixture.
-    """
-
+    #: The most probable component, counted within each mixture: (n_samples, n_mixtures).
     top: NDArray[np.uint8]
+    #: The remainders r: (n_samples, n_components).
     rest: sparse.csr_array
+    #: The first column of each mixture.
     starts: NDArray[np.int32]
 
     def __len__(self) -> int:
@@ -62,14 +55,12 @@ class CompactPosteriors:
     def product(self, other: CompactPosteriors) -> Floats:
         """Return the inner products of all rows with all rows of `other`.
 
-        A row of Π Π'ᵀ is the sum of a few hundred rows of Π'ᵀ, those of its components: what torch
-        calls a bag of embeddings. It is faster than the dense product of all columns.
+        A row of Π Π'ᵀ is the sum of a few hundred rows of Π'ᵀ, those of its components: torch's bag
+        of embeddings. This is faster than a dense product.
         """
         columns = torch.from_numpy((self.starts + self.top).astype(np.int64))
-        bounds, indices, weights = (
-            torch.from_numpy(t)
-            for t in (self.rest.indptr, self.rest.indices, self.rest.data)
-        )  # fmt: skip
+        rest = (self.rest.indptr, self.rest.indices, self.rest.data)
+        bounds, indices, weights = map(torch.from_numpy, rest)
         gram = np.empty((len(self), len(other)), dtype=np.float32)
         for start in range(0, len(other), N_COLUMNS):
             part = slice(start, start + N_COLUMNS)
@@ -112,16 +103,9 @@ class CompactPosteriors:
 
 
 def compress(posteriors: Tensor, sizes: Sequence[int], epsilon: float) -> CompactPosteriors:
-    """Return the compact form of posteriors under mixtures of the given sizes.
+    """Return the compact form of posteriors (n_samples, sum of sizes), with ε as defined above.
 
-    Parameters
-    ----------
-    posteriors : Tensor of shape (n_samples, sum of sizes)
-        Summing to 1 within each mixture.
-    sizes : sequence of int
-        Components of each mixture, in ascending order.
-    epsilon : float
-        See the module's formula; the kernel is within 4 ε.
+    The posteriors sum to 1 within each mixture; `sizes` are in ascending order.
     """
     top, kept = [], []
     for view in by_size(posteriors, sizes):
@@ -137,7 +121,7 @@ def compress(posteriors: Tensor, sizes: Sequence[int], epsilon: float) -> Compac
 
 
 def _sparse(posteriors: Tensor, mask: Tensor, top_columns: NDArray[np.int64]) -> sparse.csr_array:
-    """Return π - e where the mask is true."""
+    """Return r = π - e where the mask is true."""
     rows, columns = (t.cpu().numpy() for t in mask.nonzero(as_tuple=True))
     values = posteriors[mask].cpu().numpy().astype(np.float32)
     is_top = np.zeros(mask.shape, dtype=bool)
@@ -149,7 +133,7 @@ def _sparse(posteriors: Tensor, mask: Tensor, top_columns: NDArray[np.int64]) ->
 
 
 def concatenate(parts: Sequence[CompactPosteriors]) -> CompactPosteriors:
-    """Return the rows of all parts, one after another."""
+    """Stack the rows of all parts."""
     rest = sparse.vstack([part.rest for part in parts], format="csr")
     return CompactPosteriors(
         np.concatenate([part.top for part in parts]), sparse.csr_array(rest), parts[0].starts

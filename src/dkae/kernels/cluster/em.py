@@ -1,10 +1,10 @@
-r"""Expectation maximisation of hundreds of Gaussian mixtures together.
+r"""Expectation maximisation of hundreds of Gaussian mixtures at once.
 
 With the moments :math:`(x^2, x)` of the rows, in which log-densities are linear (see `mixtures`),
 the E-step for all mixtures is one product of (n × 2d) with (2d × all components), and the M-step
 one of (all components × n) with (n × 2d). The steps are those of scikit-learn's
 ``GaussianMixture``, which is the oracle in the tests. Variances are differences of moments, so rows
-should be centred: far from the origin their digits are lost.
+should be centred: far from the origin variances lose their digits.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from torch import Tensor
 from dkae._runtime.threads import in_threads
 from dkae.kernels.cluster.mixtures import Mixtures, batches, log_joint_of, moments_of, soft_max
 
-#: Posteriors that change by no more than this, the round-off of float64, have not moved.
+#: Posteriors that change by no more than this, the round-off of float64, count as unmoved.
 UNMOVED = 2.0**-52
-#: A row with a smaller share of a component than this is lost in the round-off of its moments,
+#: A smaller share of a row in a component vanishes in the round-off of the component's moments,
 #: unless the row is very much larger than the others; its share is then 0 after the next step.
 NEGLIGIBLE = 2.0**-60
-#: A sparse product is faster than a dense one if no more than this part of the shares matters.
+#: A sparse product is faster than a dense one if at most this part of the shares matters.
 MAX_DENSITY = 0.15
 
 
@@ -47,29 +47,17 @@ def fit_mixtures(
     max_iter: int,
     tol: float,
 ) -> FitResult:
-    """Run expectation maximisation on all mixtures, each until its own convergence.
+    """Run expectation maximisation on all mixtures, each until it converges.
 
-    A mixture has converged when its mean log-likelihood changes by less than `tol`. One whose
-    likelihood is not finite never converges.
-
-    Parameters
-    ----------
-    X : Tensor of shape (n, n_features)
-        The rows, centred.
-    sizes : Tensor of shape (n_mixtures,)
-        Components of each mixture, in ascending order.
-    start : callable
-        Gives log w N(x) of some of the components before the first step: a new array of (components
-        × n) for a slice of the stack.
-    covariance_type : {"diag", "full", "spherical"}
-        Shape of the covariances.
-    reg_covar, max_iter, tol : float, int and float
-        As in scikit-learn.
+    A mixture has converged when its mean log-likelihood changes by less than `tol`; one whose
+    likelihood is not finite never converges. The rows of `X` are centred, `sizes` in ascending
+    order. `start` returns log w N(x) before the first step for a slice of all components, as a new
+    array of (components × n). The other parameters are those of scikit-learn.
     """
     d = X.shape[1]
     shape = {"diag": (d,), "spherical": (1,), "full": (d, d)}[covariance_type]
     n_components = int(sizes.sum())
-    # Every component is written at the first step.
+    # The first step writes every component.
     parameters = (X.new_empty(n_components, *rest) for rest in [(), (d,), shape])
     mixtures = Mixtures(sizes, *parameters)
     converged = torch.zeros_like(sizes, dtype=torch.bool)
@@ -82,7 +70,7 @@ def fit_mixtures(
 
     for _ in in_threads(fit, batches(mixtures), X.device):
         pass
-    # The last step may have spoilt what had converged.
+    # The last step may have spoilt a mixture that had converged.
     return FitResult(mixtures, converged & _are_valid(mixtures), n_iter)
 
 
@@ -96,19 +84,19 @@ def _fit_batch(
     *,
     into: FitResult,
 ) -> None:
-    """Run expectation maximisation on a few mixtures, and write over the result.
+    """Run expectation maximisation on a few mixtures, and write the result to `into`.
 
     A mixture that has converged leaves the batch. A component whose posteriors did not move keeps
-    its parameters and log-densities: after three steps that is most of them.
+    its parameters and log-densities: after three steps most of them do.
     """
     mixtures, max_iter = into.mixtures, int(into.n_iter.max())
-    # What goes on: numbers of the mixtures and of the components, and what is known of them.
+    # Indices of the mixtures and components that are still in the batch.
     ids, live = (torch.arange(len(t), device=X.device) for t in (mixtures.sizes, joint))
     bound = torch.full((len(ids),), -math.inf, dtype=X.dtype, device=X.device)
     before = torch.full_like(joint, -1)
     for step in range(1, max_iter + 1):
         responsibilities, log_likelihood = soft_max(joint, mixtures.sizes[ids])
-        # What is not a number has moved.
+        # NaN counts as moved.
         moved = _where(~((responsibilities - before).abs_().amax(dim=1) <= UNMOVED))
         shares = responsibilities.index_select(0, moved)
         better = _maximize(X, moments, shares, covariance_type, reg_covar)
@@ -131,7 +119,7 @@ def _fit_batch(
 def _maximize(
     X: Tensor, moments: Tensor, responsibilities: Tensor, covariance_type: str, reg_covar: float
 ) -> Mixtures:
-    """Return the components, one by one, that explain the rows which belong to them best."""
+    """Return the components that fit best (the M-step), each as a mixture of one."""
     d = X.shape[1]
     # As in scikit-learn: an empty component keeps a finite mean.
     mass = responsibilities.sum(dim=1) + 10 * torch.finfo(X.dtype).eps
@@ -153,9 +141,9 @@ def _maximize(
 
 
 def _averages(shares: Tensor, moments: Tensor) -> Tensor:
-    """Return shares @ moments; where few rows have a share, as a sparse product."""
+    """Return shares @ moments, as a sparse product if few shares matter."""
     if shares.device.type == "cpu":
-        matters = ~(shares <= NEGLIGIBLE)  # so does what is not a number
+        matters = ~(shares <= NEGLIGIBLE)  # NaN matters too
         if matters.sum() < MAX_DENSITY * shares.numel():
             ends = torch.nn.functional.pad(matters.sum(dim=1).cumsum(0), (1, 0))
             parts = (shares[matters], matters.nonzero()[:, 1], ends)
@@ -165,12 +153,12 @@ def _averages(shares: Tensor, moments: Tensor) -> Tensor:
 
 
 def _are_valid(mixtures: Mixtures) -> Tensor:
-    """Say of each mixture whether all of its components are distributions."""
+    """Say of each mixture whether all of its components are valid distributions."""
     covariances = mixtures.covariances
     if covariances.dim() == 3:
         good = torch.linalg.cholesky_ex(covariances).info == 0
     elif covariances.shape[1]:
-        smallest, largest = covariances.aminmax(dim=1)  # not a number if one of them is not
+        smallest, largest = covariances.aminmax(dim=1)  # NaN if any is NaN
         good = (smallest > 0) & largest.isfinite()
     else:
         good = torch.ones(len(covariances), dtype=torch.bool, device=covariances.device)
@@ -180,5 +168,5 @@ def _are_valid(mixtures: Mixtures) -> Tensor:
 
 
 def _where(mask: Tensor) -> Tensor:
-    """Return the numbers of what is true: rows are chosen by numbers twice as fast."""
+    """Return the indices of True: they select rows twice as fast as the mask."""
     return mask.nonzero().flatten()

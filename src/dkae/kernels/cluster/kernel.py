@@ -9,6 +9,7 @@ random starts each. With the posterior :math:`\pi_i(q, g)` of row i under mixtur
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -33,10 +34,10 @@ from dkae.kernels.cluster.screening import Screening
 from dkae.kernels.cluster.starts import INITS, start_mixtures
 from dkae.kernels.features import FeatureGram, FeatureKernel
 
-#: Rows whose posteriors are computed together, in each thread: 57 MB in float64 at 13,920
-#: components. Fewer make the products slower.
+#: Rows whose posteriors a thread computes together: 57 MB in float64 at 13,920 components. Fewer
+#: would make the products slower.
 N_CHUNK_ROWS = 512
-#: A warning is due if more than this share of the mixtures is lost.
+#: Warn if more than this share of the mixtures is lost.
 MAX_LOST_SHARE = 0.05
 
 
@@ -73,18 +74,18 @@ class ProbabilisticClusterKernel(
         Posteriors are kept in a compact form of about one byte for each row and mixture, which
         changes κ (with Z the number of mixtures) by at most this. With 0 they are dense float32.
     random_state : int, RandomState or None, default=None
-        Seed of the subset; each (q, g) has a seed of its own made from it.
+        Seed of the subset; the seed of each mixture (q, g) is derived from it.
     device : {"auto", "cpu", "cuda"}, default="cpu"
         Where the mixtures are fitted and evaluated, in float64.
 
     Attributes
     ----------
     n_mixtures_ : int
-        Mixtures that were fitted.
+        Number of fitted mixtures.
     mixtures_ : Mixtures
         Their parameters, on the centred features that matter.
     n_iter_ : int
-        Most steps that a mixture took.
+        Largest number of steps of a mixture.
     largest_ : float
         Largest squared norm of the posteriors of the fit rows, with ``normalize="max"``.
     """
@@ -170,14 +171,14 @@ class ProbabilisticClusterKernel(
         return phi
 
     def feature_matrix(self, X: Any) -> Any:
-        """Return Φ(X), sparse and within `tolerance` if that is not 0."""
+        """Return Φ(X): exact if `tolerance` is 0, else sparse and within it."""
         return self.on(X).feature_matrix()
 
     def evaluate(self, X: Any, Y: Any) -> Any:
         gram = self.on(X)
         return gram.function(gram.rows, None if Y is None else self.on(Y).rows)
 
-    # Of the compact posteriors, so that it agrees with the Gram matrix to the last digit.
+    # From the compact posteriors, so that it agrees with the Gram matrix to the last digit.
     diag = Kernel.diag
 
     def on(self, X: Any) -> FeatureGram:
@@ -206,7 +207,7 @@ class ProbabilisticClusterKernel(
         choose_device(self.device)
 
     def _most_components(self, n_rows: int) -> int:
-        """Return the size of the largest mixture that so many rows allow."""
+        """Return the number of components of the largest mixture that `n_rows` rows allow."""
         if n_rows < self.max_components:
             warn_caller(
                 f"max_components={self.max_components}, but the mixtures are fitted on {n_rows} "
@@ -234,11 +235,10 @@ class ProbabilisticClusterKernel(
 
     def _reduce(self, X: NDArray[Any]) -> Tensor:
         """Return the rows in the coordinates that the mixtures are fitted in, in float64."""
-        basis = self._basis
-        if basis.ndim == 1:
-            reduced = X[:, basis] - self._offset[basis]
+        if self._basis.ndim == 1:
+            reduced = X[:, self._basis] - self._offset[self._basis]
         else:
-            reduced = (X - self._offset) @ basis
+            reduced = (X - self._offset) @ self._basis
         return torch.from_numpy(reduced.astype(np.float64)).to(choose_device(self.device))
 
     def _posteriors(self, X: NDArray[Any]) -> Iterator[Tensor]:
@@ -281,12 +281,12 @@ class ProbabilisticClusterKernel(
         return tags
 
 
+@dataclass(frozen=True)
 class _ScaledPosteriors:
     """Compact posteriors, and the factor of each row."""
 
-    def __init__(self, posteriors: CompactPosteriors, scales: Floats) -> None:
-        self.posteriors = posteriors
-        self.scales = scales
+    posteriors: CompactPosteriors
+    scales: Floats
 
     def __len__(self) -> int:
         return len(self.posteriors)
@@ -318,12 +318,12 @@ def _product(a: _ScaledPosteriors, b: _ScaledPosteriors | None) -> Floats:
 def _reduction(
     sample: NDArray[Any], covariance_type: str
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Return the offset and the columns or the basis in which the posteriors are unchanged.
+    """Return the mean, and the columns or the basis that the posteriors depend on.
 
-    Diagonal: where all rows agree in a feature, every component has the same mean and the variance
-    `reg_covar` there, and the feature cancels in the posterior. Full: outside the span of the
-    centred rows every component has the covariance reg_covar · I, and what is orthogonal to the
-    span cancels. Spherical: a component's one variance reaches into all features; none can go.
+    Diagonal: in a constant feature every component has the same mean and the variance `reg_covar`,
+    so the feature cancels in the posterior. Full: outside the span of the centred rows every
+    component has the covariance reg_covar · I, so the rest of space cancels. Spherical: the one
+    variance of a component depends on all features; none can be dropped.
     """
     offset = sample.mean(axis=0, dtype=np.float64)
     if covariance_type == "diag":

@@ -1,7 +1,7 @@
 r"""Hundreds of Gaussian mixtures: their log-densities and posteriors.
 
-The components of all mixtures stand in one stack, so that what is computed for all of them is a few
-large matrix products; only the soft-max is taken within each mixture. For diagonal covariance
+The components of all mixtures form one stack, so that a few large matrix products serve all of
+them; only the soft-max is taken within each mixture. For diagonal covariance
 
 .. math::
     \log w_k \mathcal N(x; \mu_k, \sigma_k^2)
@@ -30,11 +30,10 @@ from torch import Tensor
 
 COVARIANCES = ("diag", "full", "spherical")
 
-#: Parameters of the components that are treated together take at most about this many bytes: what
-#: is smaller than the caches is faster than one batch of everything.
+#: Parameters of a batch of components take about this many bytes: batches that fit into the caches
+#: are faster than one of everything.
 MAX_BATCH_BYTES = 2**22
-#: Below this exponent exp is taken to be 0: beyond -708, where float64 ends, it takes ten times as
-#: long.
+#: exp is 0 below this exponent: below -708, where float64 ends, it takes ten times as long.
 LOWEST = -600.0
 ZERO = math.exp(LOWEST)
 
@@ -68,7 +67,7 @@ class Mixtures:
         return self.part(chosen, torch.repeat_interleave(chosen, self.sizes))
 
     def part(self, mixtures: slice | Tensor, components: slice | Tensor) -> Mixtures:
-        """Return the mixtures that are chosen, given their components."""
+        """Return some of the mixtures; `components` selects those that belong to them."""
         return Mixtures(
             self.sizes[mixtures],
             self.weights[components],
@@ -77,7 +76,7 @@ class Mixtures:
         )
 
     def put(self, components: Mixtures, numbers: Tensor) -> None:
-        """Write over the components of these numbers."""
+        """Overwrite the components at these positions."""
         self.weights[numbers] = components.weights
         self.means[numbers] = components.means
         self.covariances[numbers] = components.covariances
@@ -86,7 +85,7 @@ class Mixtures:
 def posteriors(X: Tensor, mixtures: Mixtures) -> Tensor:
     r"""Return :math:`\pi(x)` under every mixture, side by side: (n_samples, n_components)."""
     moments = moments_of(X, mixtures)
-    # Matrices are taken a few at a time: each needs an array of (features × rows).
+    # Full covariances in batches: each component needs an array of (features × rows).
     full = mixtures.covariances.dim() == 3
     parts = [mixtures.part(*batch) for batch in batches(mixtures)] if full else [mixtures]
     shares = [soft_max(log_joint_of(X, moments, part), part.sizes)[0] for part in parts]
@@ -128,7 +127,7 @@ def linear_form(mixtures: Mixtures) -> tuple[Tensor, Tensor]:
 
 
 def by_size(columns: Tensor, sizes: Sequence[int]) -> Iterator[Tensor]:
-    """Yield views (n, mixtures, components) of (n, all components), one for each number of them."""
+    """Yield views (n, mixtures, components) of (n, all components), one for each size."""
     for part, count, size in equal_sizes(sizes):
         yield columns[:, part].view(len(columns), count, size)
 
@@ -172,18 +171,18 @@ def soft_max(joint: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def log_joint_of(X: Tensor, moments: Tensor, mixtures: Mixtures) -> Tensor:
-    """Return log w N(x), (components, n): in this order the rest of a step goes through memory."""
+    """Return log w N(x) as (components, n), the order in which the rest of a step reads it."""
     if mixtures.covariances.dim() == 3:
         return _log_joint_of_full(X, mixtures)
     slopes, constants = linear_form(mixtures)
-    # A tenth faster than to multiply the other way round.
+    # A tenth faster than the product the other way round.
     return torch.addmm(constants, moments, slopes.T).T.contiguous()
 
 
 def _log_joint_of_full(X: Tensor, mixtures: Mixtures) -> Tensor:
     """Return log w N(x; mean, covariance) for covariances that are matrices."""
-    # cholesky_ex leaves a matrix that is not positive definite without a word; its log-determinant
-    # is then not finite, and the mixture does not converge.
+    # cholesky_ex does not raise if a matrix is not positive definite; its log-determinant is then
+    # not finite, and the mixture does not converge.
     factors = torch.linalg.cholesky_ex(mixtures.covariances).L
     differences = (X - mixtures.means.unsqueeze(1)).mT
     scaled = torch.linalg.solve_triangular(factors, differences, upper=False)

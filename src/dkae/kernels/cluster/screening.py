@@ -1,18 +1,18 @@
-r"""Compact posteriors of many rows: float32 finds who matters, float64 computes those alone.
+r"""Compact posteriors of many rows: float32 finds what matters, float64 computes only that.
 
 A component matters to a posterior only if its log-density comes close to the largest one of its
 mixture. In high dimension that is nearly always the largest one alone. All log-densities are
 computed in float32, at twice the speed of float64; where a second one comes close *within the error
 of float32*, those few are computed again in float64.
 
-What is left out is a thousandth of :math:`\varepsilon`, the error of the compact form, if close
-means within :math:`\log (10^3 g / \varepsilon)` in a mixture of g components.
+Close means within :math:`\log (10^3 g / \varepsilon)` in a mixture of g components: the components
+left out then sum to a thousandth of :math:`\varepsilon`, the error of the compact form.
 
 With the form :math:`\ell = \langle (x^2, x), a \rangle + c` the terms of a log-density sum up, in
 absolute value, to a small multiple of :math:`|\ell| + |c| + \tfrac12 \sum_d \mu_d^2 / \sigma_d^2`
 (since :math:`2 |x \mu| \le x^2 + \mu^2`). Its error is taken to be that times the unit round-off
 times a factor that grows with the root of the number of terms, as rounding errors of either sign
-do. This is an estimate with a reserve, not a proof: on MNIST the largest error is 0.6 of it.
+do. This is an estimate with a margin, not a proven bound: on MNIST the largest error is 0.6 of it.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ class Screening:
     """Computes compact posteriors under mixtures of diagonal or spherical covariance."""
 
     def __init__(self, mixtures: Mixtures, epsilon: float) -> None:
-        _take_warning_of_sparse_tensors()
+        _silence_beta_warning()
         self.mixtures = mixtures
         self.epsilon = epsilon
         self.sizes: list[int] = mixtures.sizes.tolist()
         self.slopes, self.constants = linear_form(mixtures)
-        # Error of the part of a log-density that depends on the component alone; that of the part
-        # which grows with the log-density itself is relative.
+        # `errors` is of the part of a log-density that depends on the component alone; the error of
+        # the rest is relative to the log-density.
         self.relative_error = ROUND_OFF * (16 + self.slopes.shape[1] ** 0.5)
         n_squares = mixtures.covariances.shape[1]
         squares = 0.5 * torch.einsum("kd,kd->k", mixtures.means, self.slopes[:, n_squares:])
         errors = self.relative_error * (squares + self.constants.abs())
         self.errors = errors.float().unsqueeze(1)
-        # The constants are one more column, and 1 one more moment: all of it is a single product,
-        # and with the errors added it gives upper bounds.
+        # The constants are one more column and 1 is one more moment, so that one product gives all
+        # log-densities; with the errors added, it gives upper bounds.
         self.fast_slopes = torch.empty(
             len(errors), self.slopes.shape[1] + 1, dtype=torch.float32, device=errors.device
         )
@@ -76,22 +76,22 @@ class Screening:
     def _upper_bounds(self, moments: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Yield bounds on log-densities, (mixtures, components, rows), for each size of mixtures.
 
-        So they are still in the caches when they are looked through.
+        One size at a time, so that they are still in the caches when they are read.
         """
         ones = torch.ones(len(moments), 1, dtype=moments.dtype, device=moments.device)
         fast = torch.cat([moments, ones], dim=1).float().T
         for part, count, size in equal_sizes(self.sizes):
-            # Whoever calls us within autocast does not mean bfloat16 here: errors are of float32.
+            # Also if the caller uses autocast: the errors are those of float32, not of bfloat16.
             with torch.autocast(fast.device.type, enabled=False):
                 upper = torch.mm(self.fast_slopes[part], fast)
             yield part, upper.view(count, size, -1)
 
     def _screen(self, moments: Tensor) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        """Return components and rows wherever a component may matter; None if float32 won't do."""
+        """Return components and the rows that they may matter to; None if float64 is needed."""
         most = len(moments) * (len(self.sizes) + MAX_DOUBTFUL_SHARE * len(self.constants))
         found, n_found = [], 0
         for part, upper in self._upper_bounds(moments):
-            if not upper.sum().isfinite():  # something is beyond the range of float32
+            if not upper.sum().isfinite():  # beyond the range of float32
                 return None
             errors = self.errors[part].view(*upper.shape[:2], 1)
             best = torch.sub(upper, errors, alpha=2).amax(dim=1, keepdim=True)
@@ -109,7 +109,7 @@ class Screening:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return the largest component of each row and mixture, and the cells to compute exactly.
 
-        Those are all that matter in a mixture where more than one does, by rows and then columns.
+        Those are all that may matter in a mixture where more than one may, by rows, then columns.
         """
         n_mixtures, n_components = len(self.sizes), len(self.mixture_of)
         mixtures = self.mixture_of[columns]
@@ -172,10 +172,10 @@ class Screening:
         return values
 
 
-def _take_warning_of_sparse_tensors() -> None:
-    """Have torch say that sparse tensors are in beta, which it says once, where nobody hears it.
+def _silence_beta_warning() -> None:
+    """Trigger and ignore torch's one-time warning that sparse tensors are in beta.
 
-    Not where they are made: that is in several threads, and filters of warnings are everybody's.
+    Not where they are made: several threads do that, and they share the warning filters.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
@@ -185,5 +185,5 @@ def _take_warning_of_sparse_tensors() -> None:
 def _reduce(
     function: np.ufunc, values: NDArray[np.float64], first: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Reduce each group of neighbours; there may be none, which ``reduceat`` refuses."""
+    """Reduce each group of neighbours; there may be none, which ``reduceat`` rejects."""
     return function.reduceat(values, first) if len(first) else values

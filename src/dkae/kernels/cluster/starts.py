@@ -1,8 +1,7 @@
 """Where the mixtures of the Probabilistic Cluster Kernel start.
 
-The means are g distinct rows, the weights equal, and the covariances the mean variance of all rows
-in all directions. Each mixture (q, g) has a seed of its own, so that it does not depend on which
-others there are.
+The means are g distinct rows, the weights are equal, and the covariances are the mean variance of
+all rows in all directions. Each mixture (q, g) has its own seed and does not depend on the others.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def start_mixtures(
     reg_covar: float,
     seed: int,
 ) -> tuple[Tensor, Callable[[slice], Tensor]]:
-    """Return the sizes of all mixtures, and how to get log w N(x) before the first step."""
+    """Return the sizes of all mixtures, and a function for log w N(x) before the first step."""
     chosen = [
         first_means(rows, g, init, [seed, q, g])
         for g in range(2, max_components + 1)
@@ -37,7 +36,7 @@ def start_mixtures(
     ]
     sizes = torch.tensor([len(c) for c in chosen], device=rows.device)
     weights = torch.repeat_interleave(1 / sizes.to(rows.dtype), sizes).unsqueeze(1)
-    # One table of log-densities, around each row that is a first mean, serves every mixture.
+    # One table of log-densities around all first means serves every mixture.
     centres, first = (
         torch.from_numpy(t).to(rows.device)
         for t in np.unique(np.concatenate(chosen), return_inverse=True)
@@ -51,7 +50,7 @@ def start_mixtures(
 
 
 def first_means(rows: Tensor, g: int, init: str, seed: list[int]) -> NDArray[np.intp]:
-    """Return the numbers of the rows that are the first means of one mixture."""
+    """Return which rows are the first means of one mixture."""
     rng = np.random.default_rng(seed)
     if init == "random" or rows.shape[1] == 0:  # no features are left if all rows agree
         return rng.choice(len(rows), g, replace=False)
@@ -60,7 +59,7 @@ def first_means(rows: Tensor, g: int, init: str, seed: list[int]) -> NDArray[np.
 
 
 def _around(rows: Tensor, centres: Tensor, reg_covar: float) -> Mixtures:
-    """Return a component of weight 1 around each of some rows."""
+    """Return components of weight 1 around the rows `centres`."""
     variance = float((rows - rows.mean(dim=0)).square().sum()) / max(1, rows.numel())
     covariances = rows.new_full((len(centres), 1), variance + reg_covar)
     one = torch.tensor([len(centres)], device=rows.device)
