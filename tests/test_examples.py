@@ -62,3 +62,35 @@ def test_code_space(tmp_path):
     assert image[0, 0].tolist() == [1, 1, 1, 1]
     assert image[..., 0].min() < 0.1
     assert [path.name for path in tmp_path.iterdir()] == ["code_space.png"]
+
+
+def test_convolutional():
+    output = output_of("convolutional.py")
+    assert "(397, 1, 8, 8)" in output
+    alignment, error = map(float, re.findall(r"(0\.\d{4})$", output, re.M))
+    assert alignment > 0.98
+    assert error < 0.03
+
+
+def test_own_measure():
+    output = output_of("own_measure.py")
+    n_epochs = int(re.search(r"stopped after (\d+) epochs of 30", output)[1])
+    assert 3 < n_epochs < 30  # by the rule of the callback
+    assert len(re.findall(r"^fine-tuning \d+/30: L_r 0.\d+  L_c", output, re.M)) == n_epochs
+    assert re.search(r"^decoder 1/5: L_r 0.\d+$", output, re.M)
+    assert float(re.search(r"new rows (\d\.\d+)", output)[1]) > 0.98
+
+
+def test_sequences():
+    output = output_of("sequences.py")
+    assert float(re.search(r"new waves (\d\.\d+)", output)[1]) > 0.8
+    assert int(re.search(r"same frequency: (\d+)%", output)[1]) > 75  # a third by chance
+    assert "(100, 24, 1)" in output
+
+
+def test_fitted_kernel():
+    output = output_of("fitted_kernel.py")
+    network, pca, overlap = map(float, re.findall(r"(0\.\d{4})$", output, re.M))
+    assert 0.9 < network < pca  # no 32 components are nearer than those of kernel PCA, nearly
+    assert overlap > 0.99
+    assert int(re.search(r"from (\d+)% of the entries", output)[1]) < 50

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -191,6 +193,19 @@ class TestErrors:
         with pytest.raises(Killed):
             tiny(callbacks=[log, Raise(event)]).fit(rows)
         assert log.events[-2:] == ["fine-tuning done", "train done"]
+
+    @pytest.mark.parametrize("event", ["on_phase_end", "on_train_end"])
+    def test_others_finish_where_one_fails_to(self, event, rows, tiny):
+        log = Log()
+        with pytest.raises(Killed):
+            tiny(callbacks=[Raise(event), log]).fit(rows)
+        assert log.events[-2:] == ["fine-tuning done", "train done"]
+
+    def test_no_progress_bar_is_left_behind(self, rows, tiny):
+        n_threads = threading.active_count()
+        with pytest.raises(Killed):
+            tiny(callbacks=[Raise("on_train_end")], verbose=1).fit(rows)
+        assert threading.active_count() == n_threads
 
     def test_the_checkpoint_stays_and_the_next_fit_goes_on(self, rows, tiny, tmp_path, always):
         class Once:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -83,7 +83,7 @@ class Trainer:
             for phase in phases:
                 self.run_phase(phase)
         finally:
-            self._tell("on_train_end")
+            self._tell_all("on_train_end")
 
     def run_phase(self, phase: Phase) -> None:
         """Run the epochs of a phase, or those that are left of it."""
@@ -109,7 +109,7 @@ class Trainer:
                     if not self.stop:
                         self.run_epoch(phase)
         finally:
-            self._tell("on_phase_end", phase)
+            self._tell_all("on_phase_end", phase)
 
     def run_epoch(self, phase: Phase) -> None:
         """Take the steps of an epoch, evaluate what is held out, and tell both."""
@@ -157,6 +157,12 @@ class Trainer:
     def _tell(self, event: str, *arguments: Any) -> None:
         for listener in self._listeners[event]:
             listener(self, *arguments)
+
+    def _tell_all(self, event: str, *arguments: Any) -> None:
+        """Let all of them finish, also where one fails: a progress bar must be stopped."""
+        with ExitStack() as stack:
+            for listener in reversed(self._listeners[event]):  # the stack calls the last one first
+                stack.callback(listener, self, *arguments)
 
 
 # The activations of the frozen layers are recomputed for each batch. Keeping those of all n rows
