@@ -45,8 +45,8 @@ SMOKE = Scale(
     n_components=48,
     batch_size=50,
     schedules={
-        "paper": {"epoch": 1, "pretrain_max_iter": 10, "max_iter": 40},
-        "default": {"epoch": 10, "max_iter": 4, "decoder_max_iter": 1},
+        "paper": {"steps_per_epoch": 1, "pretrain_max_iter": 10, "max_iter": 40},
+        "default": {"steps_per_epoch": 10, "max_iter": 4, "decoder_max_iter": 1},
     },
     n_seeds=2,
     settings={"code_sizes": (4, 16, 48), "n_curve": 32},
@@ -62,8 +62,8 @@ DEMO = Scale(
     n_components=256,
     batch_size=100,
     schedules={
-        "paper": {"epoch": 3, "pretrain_max_iter": 30, "max_iter": 100},
-        "default": {"epoch": 15, "max_iter": 20},
+        "paper": {"steps_per_epoch": 3, "pretrain_max_iter": 30, "max_iter": 100},
+        "default": {"steps_per_epoch": 15, "max_iter": 20},
     },
     n_seeds=2,
     settings={"code_sizes": (10, 50, 100, 256), "n_curve": 64},
@@ -74,7 +74,10 @@ LAPTOP = Scale(
     name="laptop",
     summary="the paper's data, kernel and network; 2,000 steps of fine-tuning a network in "
     "place of 490,000",
-    schedules={"paper": {"epoch": 20}, "default": {"epoch": 100, "max_iter": 20}},
+    schedules={
+        "paper": {"steps_per_epoch": 20},
+        "default": {"steps_per_epoch": 100, "max_iter": 20},
+    },
     **_NETWORK,
 )
 WHOLE = Scale(
@@ -82,8 +85,8 @@ WHOLE = Scale(
     summary="the paper's schedule too: 490,000 steps of fine-tuning a network, and 147,000 "
     "for each layer before",
     schedules={
-        "paper": {"epoch": "pairs"},
-        "default": {"epoch": "pairs", "max_iter": 100, "decoder_max_iter": 25},
+        "paper": {"steps_per_epoch": "pairs"},
+        "default": {"steps_per_epoch": "pairs", "max_iter": 100, "decoder_max_iter": 25},
     },
     **_NETWORK,
 )

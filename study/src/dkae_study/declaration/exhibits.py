@@ -32,6 +32,11 @@ class Findings:
         """The recipes of the study, in its order, also those without runs."""
         return self.study.recipe_names
 
+    @property
+    def note(self) -> str:
+        """What stands below each figure."""
+        return f"scale: {self.scale.name}"
+
     def of(self, recipe: str) -> list[Run]:
         """Return the runs of a recipe."""
         return select(self.runs, recipe=recipe)

@@ -13,18 +13,11 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from dkae.plotting import STYLE, HistoryDisplay, new_figure
 from dkae_study.demo.training import ARRAYS_FILE, RESULTS_FILE
 from dkae_study.mnist import MNIST
 from dkae_study.report.images import draw_gram_matrices, draw_image_rows
 from dkae_study.report.pages import render
-from dkae_study.report.style import (
-    BLUE,
-    SOFT,
-    STYLE,
-    VERMILLION,
-    new_figure,
-    plain_log_ticks,
-)
 
 __all__ = ["draw_losses", "write_demo_page"]
 
@@ -58,37 +51,18 @@ def _draw(results: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Figure]:
             },
             arrays["gram_classes"],
         ),
-        "losses": draw_losses(results["history"], results["config"]["epoch"]),
+        "losses": draw_losses(results["history"], results["config"]["steps_per_epoch"]),
     }
 
 
 @mpl.rc_context(STYLE)
-def draw_losses(history: Sequence[Mapping[str, Any]], steps_an_epoch: int) -> Figure:
+def draw_losses(history: Sequence[Mapping[str, Any]], steps_per_epoch: int) -> Figure:
     """Draw both terms of the loss over the training, one panel each; a line parts two phases."""
-    steps = [steps_an_epoch * (i + 1) for i in range(len(history))]
-    turns = [
-        (steps[i] + steps[i + 1]) / 2
-        for i in range(len(history) - 1)
-        if history[i]["phase"] != history[i + 1]["phase"]
-    ]
-    panels = {
-        "reconstruction_loss": "Reconstruction loss $L_r$ / $kd$",
-        "alignment_loss": "Alignment loss $L_c$",
-    }
-    looks = {"": ("training", "o-", BLUE), "validation_": ("validation", "s--", VERMILLION)}
     figure = new_figure(7.6, 2.9)
-    for ax, (term, title) in zip(figure.subplots(1, 2), panels.items(), strict=True):
-        ax.set(title=title, xlabel="training steps")
-        for part, (name, line, color) in looks.items():
-            known = {
-                s: r[part + term] for s, r in zip(steps, history, strict=True) if part + term in r
-            }
-            if known:
-                ax.plot(list(known), list(known.values()), line, ms=3, color=color, label=name)
-        for turn in turns:
-            ax.axvline(turn, color=SOFT, lw=0.8, ls=":")
-        plain_log_ticks(ax)
-        ax.legend()
+    left, right = figure.subplots(1, 2)
+    HistoryDisplay(history, steps_per_epoch=steps_per_epoch).plot(ax=(left, right))
+    left.set_title("Reconstruction loss $L_r$ / $kd$")
+    right.set_title("Alignment loss $L_c$")
     return figure
 
 

@@ -46,20 +46,18 @@ def run_demo(out: Path, *, n_steps: int, seed: int, verbose: bool) -> dict[str, 
         gamma=kernel.gamma,
         hidden_layer_sizes=(256, 256, 512),
         max_iter=N_EPOCHS,
-        epoch=math.ceil(n_steps / N_EPOCHS),
+        steps_per_epoch=math.ceil(n_steps / N_EPOCHS),
         validation_fraction=N_HELD_OUT / len(X_train),
         random_state=seed,
         verbose=verbose,
     ).fit(X_train)
-    if not model.history_:
-        raise ValueError("the demo was interrupted in its first epoch: there is nothing to draw")
     n_epochs = Counter(record["phase"] for record in model.history_)
     results = {
         "title": "Demo: a smaller network and budget than the paper's",
         "layers": [X_test.shape[1], *model.hidden_layer_sizes, model.n_components],
         "n_rows": {"training": len(X_train), "held out": N_HELD_OUT, "test": len(X_test)},
-        "n_steps": {phase: n * int(model.epoch) for phase, n in n_epochs.items()},
-        "config": {k: v for k, v in model.get_params().items() if k != "verbose"},
+        "n_steps": {phase: n * int(model.steps_per_epoch) for phase, n in n_epochs.items()},
+        "config": {k: v for k, v in model.get_params().items() if k not in ("epoch", "verbose")},
         "gamma": kernel.gamma_,
         "versions": versions(),
         "scores": _scores(model, kernel, X_test),

@@ -8,19 +8,18 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from dkae.plotting import GREEN, INK, PURPLE, STYLE, new_figure, plain_log_ticks
 from dkae_study.declaration import Drawing, Findings, Table
 from dkae_study.experiments.denoisers import PAIR
-from dkae_study.report.charts import BARS, draw_row_dots, legend_above, name_rows, shifts_of
-from dkae_study.report.images import draw_image_rows
-from dkae_study.report.style import (
-    GREEN,
-    INK,
-    PURPLE,
-    STYLE,
+from dkae_study.report.charts import (
+    BARS,
+    draw_row_dots,
+    legend_above,
     looks_of,
-    new_figure,
-    plain_log_ticks,
+    name_rows,
+    shifts_of,
 )
+from dkae_study.report.images import draw_image_rows
 from dkae_study.results import Estimate, Run
 from dkae_study.results.numbers import Cell, collect, estimate_of
 from dkae_study.results.pictures import unpack
@@ -57,7 +56,7 @@ def _images(findings: Findings) -> list[Drawing]:
                 "is not clipped; what lies beyond black and white cannot be seen."
             )
             shape = findings.study.data.row_shape
-            figure = draw_image_rows(rows, shape, scale=findings.scale.name)
+            figure = draw_image_rows(rows, shape, note=findings.note)
             name = f"{findings.experiment.name}-{recipe}-{point}"
             drawings.append(Drawing(name, figure, caption, caption, is_image=True))
     return drawings
@@ -69,7 +68,7 @@ def _draw_errors(findings: Findings, references: Mapping[str, float]) -> Figure:
     parts = list(dict.fromkeys(part for run in findings.runs for part in run.scores))
     methods = _sorted_methods(findings.runs, parts[0])
     looks, shifts = looks_of(findings.recipes), shifts_of(findings.recipes)
-    figure = new_figure(7.6, 0.36 * len(methods) + 1.5, findings.scale.name)
+    figure = new_figure(7.6, 0.36 * len(methods) + 1.5, findings.note)
     panels = figure.subplots(1, len(parts), sharey=True, squeeze=False)[0]
     for ax, part in zip(panels, parts, strict=True):
         for recipe in findings.recipes:

@@ -1,20 +1,54 @@
-"""Parts that figures of several experiments have in common."""
+"""What the figures of several experiments share: looks of the recipes, legends, rows of dots."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dkae_study.report.style import Look
+from dkae.plotting import BLUE, GREEN, PURPLE, VERMILLION
 from dkae_study.results import Estimate
 
-__all__ = ["BARS", "draw_row_dots", "legend_above", "name_rows", "shifts_of"]
+__all__ = [
+    "BARS",
+    "LOOKS",
+    "Look",
+    "draw_row_dots",
+    "legend_above",
+    "looks_of",
+    "name_rows",
+    "shifts_of",
+]
 
 #: What captions say of the intervals.
 BARS = "Bars: 95 % interval over the seeds, where there are several."
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a series is drawn: colour, marker and dash, so that no one of them is needed alone."""
+
+    color: str
+    marker: str
+    dash: str
+
+
+#: The looks of a study's recipes, in their order.
+LOOKS = (
+    Look(VERMILLION, "s", "--"),
+    Look(BLUE, "o", "-"),
+    Look(GREEN, "D", "-."),
+    Look(PURPLE, "^", ":"),
+)
+
+
+def looks_of(recipes: Sequence[str]) -> dict[str, Look]:
+    """Return how each recipe of a study is drawn, the same in every figure."""
+    return dict(zip(recipes, cycle(LOOKS), strict=False))
 
 
 def legend_above(figure: Figure, n_columns: int = 4) -> None:

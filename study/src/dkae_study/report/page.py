@@ -12,7 +12,8 @@ from typing import get_args
 import matplotlib as mpl
 from markupsafe import Markup
 
-from dkae._runtime.files import replacing
+from dkae.persistence import replacing
+from dkae.plotting import STYLE
 from dkae_study.declaration import (
     Claim,
     Drawing,
@@ -28,7 +29,6 @@ from dkae_study.report.contrasts import contrast_rows
 from dkae_study.report.pages import render
 from dkae_study.report.provenance import counts_of, provenance_of
 from dkae_study.report.reading import damaged, read_study
-from dkae_study.report.style import STYLE
 from dkae_study.report.svg import inline_svg, standalone_svg
 from dkae_study.results import Job, Run, select
 from dkae_study.results.numbers import format_point

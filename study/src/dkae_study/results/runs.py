@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dkae._runtime.files import replacing
+from dkae.persistence import replacing
 
 __all__ = [
     "FORMAT",
