@@ -101,7 +101,7 @@ def test_history_has_a_record_for_each_epoch(results):
 
 
 def test_steps_are_those_that_were_asked_for(results):
-    assert results["config"]["epoch"] == 1
+    assert results["config"]["steps_per_epoch"] == 1
     assert results["n_steps"] == {"fine-tuning": 20, "decoder": 5}
 
 

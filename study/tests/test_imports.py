@@ -30,17 +30,6 @@ ROOMS = [
     "training",
 ]
 
-#: Temporary: names that become public when the library's new seams are in. The port empties this.
-WAITING = {
-    ("dkae._runtime.files", "replacing"),  # dkae.persistence
-    ("dkae.alignment", "dkae_loss"),  # goes: the cost of a step is timed by a fit
-    ("dkae.training.batches", "batches_per_epoch"),  # dkae.training
-    ("dkae.training.progress", "Progress"),  # dkae.training.Callback
-    ("dkae.training.progress", "Record"),  # dkae.training
-    ("dkae.training.progress", "Silence"),  # no callback
-    ("dkae.training.progress", "losses_of"),  # dkae.training
-}
-
 
 def imports_of(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the module and the name of each import from the library."""
@@ -62,12 +51,7 @@ def is_public(module: str, name: str) -> bool:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_imports_from_the_library_are_public(path):
     private = {found for found in imports_of(path) if not is_public(*found)}
-    assert private <= WAITING
-
-
-def test_nothing_waits_that_is_not_imported():
-    everything = {found for path in FILES for found in imports_of(path)}
-    assert everything >= WAITING
+    assert private == set()
 
 
 def test_nothing_is_unpickled():

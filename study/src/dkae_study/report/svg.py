@@ -9,20 +9,20 @@ import re
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from dkae import plotting
+from dkae.plotting import BLUE, GREEN, INK, LINE, PAPER, PURPLE, SOFT, STYLE, VERMILLION
 
 __all__ = ["inline_svg", "standalone_svg"]
 
 #: What the colours of a figure become inside a page, which has a light and a dark side.
 _PAGE_COLORS = {
-    plotting.INK: "currentColor",
-    plotting.SOFT: "var(--soft)",
-    plotting.LINE: "var(--line)",
-    plotting.PAPER: "var(--paper)",
-    plotting.BLUE: "var(--blue)",
-    plotting.VERMILLION: "var(--vermillion)",
-    plotting.GREEN: "var(--green)",
-    plotting.PURPLE: "var(--purple)",
+    INK: "currentColor",
+    SOFT: "var(--soft)",
+    LINE: "var(--line)",
+    PAPER: "var(--paper)",
+    BLUE: "var(--blue)",
+    VERMILLION: "var(--vermillion)",
+    GREEN: "var(--green)",
+    PURPLE: "var(--purple)",
 }
 
 #: The font of the page, and what looks like it where there is none.
@@ -68,7 +68,7 @@ def _with_own_ids(text: str, name: str) -> str:
 def _save(figure: Figure, name: str, *, transparent: bool) -> str:
     buffer = io.StringIO()
     # A fixed salt and no date: the same results give the same bytes.
-    with mpl.rc_context(plotting.STYLE | {"svg.hashsalt": name}):
+    with mpl.rc_context(STYLE | {"svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", transparent=transparent, metadata={"Date": None})
     return buffer.getvalue()
 
