@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from dkae_study.declaration import Contrast
 from dkae_study.declaration.contrasts import contrast_recipes as contrast_any
-from dkae_study.experiments.alignment_weight import ALIGNMENT_WEIGHTS
+from dkae_study.experiments.sweeps import ALIGNMENT_WEIGHTS
 from dkae_study.paper import PAPER
 from dkae_study.report.contrasts import _sides
 from dkae_study.results import select

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from dkae_study.declaration import Study
 from dkae_study.engine.cost import layer_sizes
-from dkae_study.experiments.alignment_weight import ALIGNMENT_WEIGHTS
+from dkae_study.experiments.sweeps import ALIGNMENT_WEIGHTS
 from dkae_study.paper import LAPTOP, PAPER
 from dkae_study.results import Job
 

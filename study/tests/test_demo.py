@@ -6,8 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from dkae_study.demo.page import write_demo_page
-from dkae_study.demo.training import run_demo
+from dkae_study.demo import run_demo, write_demo_page
 from dkae_study.report.pages import set_prose
 from matplotlib.image import imread
 

@@ -8,16 +8,13 @@ from typing import Any
 from dkae import recipes
 from dkae.kernels import ProbabilisticClusterKernel
 from dkae_study.declaration import Recipe, Scale, Study
-from dkae_study.experiments.alignment_weight import LAMBDA
-from dkae_study.experiments.code_size import CODE_SIZE
 from dkae_study.experiments.code_space import CODE_SPACE
 from dkae_study.experiments.denoising import DENOISING
 from dkae_study.experiments.ideal_kernel import IDEAL_KERNEL
 from dkae_study.experiments.kernel_pca import KERNEL_PCA
+from dkae_study.experiments.sweeps import CODE_SIZE, LAMBDA
 from dkae_study.experiments.tradeoff import TRADEOFF
 from dkae_study.mnist import MNIST
-
-__all__ = ["PAPER"]
 
 #: Regulariser of the mixtures' variances, which the paper does not state.
 REG_COVAR = 1e-3
@@ -93,10 +90,7 @@ WHOLE = Scale(
 
 
 def _count(kernel: ProbabilisticClusterKernel) -> dict[str, int]:
-    return {
-        "mixtures": kernel.n_mixtures_,
-        "posterior columns": len(kernel.mixtures_.weights),
-    }
+    return {"mixtures": kernel.n_mixtures_, "posterior columns": len(kernel.mixtures_.weights)}
 
 
 PAPER = Study(

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-from dkae_study.demo.page import draw_losses
+from dkae_study.demo import draw_losses
 from dkae_study.paper import PAPER
 from dkae_study.report import svg
 from dkae_study.report.charts import LOOKS, looks_of

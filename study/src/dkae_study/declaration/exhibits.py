@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from dkae_study.declaration.experiment import Experiment
     from dkae_study.declaration.study import Scale, Study
 
-__all__ = ["Drawing", "Findings", "Table"]
-
 
 @dataclass(frozen=True)
 class Findings:

@@ -8,15 +8,6 @@ from itertools import pairwise
 from dkae import DeepKernelizedAutoencoder
 from dkae.training import DECODER, FINE_TUNING, batches_per_epoch
 
-__all__ = [
-    "Phases",
-    "decoder_step_operations",
-    "layer_sizes",
-    "operations_of",
-    "phases_of",
-    "step_operations",
-]
-
 #: The phases of a training: how many steps, and the operations of one.
 Phases = dict[str, tuple[int, float]]
 

@@ -16,8 +16,6 @@ from dkae_study.engine.plan import Plan
 from dkae_study.engine.trainers import threads_for
 from dkae_study.engine.trainings import Training
 
-__all__ = ["describe", "estimate_seconds"]
-
 #: Steps that are timed; one before them is not.
 N_TIMED_STEPS = 4
 

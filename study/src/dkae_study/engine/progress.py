@@ -21,8 +21,6 @@ from dkae_study.engine.trainers import StoppedError
 from dkae_study.engine.trainings import Training
 from dkae_study.results import Job
 
-__all__ = ["StudyProgress"]
-
 #: The time left comes from the speed of the last ten minutes.
 SPEED_PERIOD = 600.0
 

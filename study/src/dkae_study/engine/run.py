@@ -24,8 +24,6 @@ from dkae_study.engine.trainers import Observer, Train, trainer
 from dkae_study.engine.workshop import Workshop
 from dkae_study.results import Job, Run, write_run
 
-__all__ = ["Failure", "Reporter", "run_plan"]
-
 
 class Reporter(Observer, Protocol):
     """Is told how a study goes on."""

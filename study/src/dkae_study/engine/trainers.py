@@ -20,8 +20,6 @@ from dkae.training import Callback
 from dkae_study.engine.trainings import Training
 from dkae_study.engine.workshop import Workshop
 
-__all__ = ["Observer", "StoppedError", "Train", "choose_jobs", "threads_for", "trainer"]
-
 #: Returns a trained network, when it is ready.
 Train = Callable[[Training], DeepKernelizedAutoencoder]
 
@@ -39,9 +37,7 @@ def choose_jobs(wanted: int | None) -> int:
     Not fewer if fewer are left: the last digits of a network depend on the threads that it has,
     and must not depend on when the study was interrupted.
     """
-    if wanted is None:
-        return 1 if _has_gpu() else torch.get_num_threads()
-    return wanted
+    return wanted or (1 if _has_gpu() else torch.get_num_threads())
 
 
 def _has_gpu() -> bool:

@@ -28,8 +28,6 @@ from dkae_study.declaration import NetworkSpec, Part, Scale, Study
 from dkae_study.engine import provenance
 from dkae_study.engine.trainings import Training, Trainings
 
-__all__ = ["Workshop"]
-
 Result = TypeVar("Result")
 
 

@@ -34,18 +34,9 @@ from dkae_study.declaration import (
     score,
 )
 from dkae_study.engine.workshop import Workshop
-from dkae_study.report.charts import (
-    BARS,
-    draw_row_dots,
-    legend_above,
-    looks_of,
-    name_rows,
-    shifts_of,
-)
+from dkae_study.report.charts import BARS, draw_row_dots, legend_above, name_rows
 from dkae_study.results import Job, Run, estimate
 from dkae_study.results.numbers import count_seeds, estimate_of
-
-__all__ = ["CODE_SPACE"]
 
 N_CLASSES = 10
 N_STARTS = 10
@@ -160,12 +151,13 @@ def _draw(findings: Findings) -> Figure:
         "k-means": ("k-means", "accuracy"),
         "spectral clustering": ("spectral", "accuracy"),
     }
-    looks, shifts = looks_of(findings.recipes), shifts_of(findings.recipes)
     figure = new_figure(7.6, 0.4 * len(names) + 1.4, findings.note)
     for ax, (title, path) in zip(figure.subplots(1, 3, sharey=True), panels.items(), strict=True):
-        for recipe in findings.recipes:
-            found = [estimate_of(findings.of(recipe), name, *path) for name in names]
-            draw_row_dots(ax, found, shifts[recipe], looks[recipe], f"{recipe} recipe")
+        found = {
+            recipe: [estimate_of(findings.of(recipe), name, *path) for name in names]
+            for recipe in findings.recipes
+        }
+        draw_row_dots(ax, found)
         ax.set(title=title, xlabel="accuracy (fraction)")
     name_rows(figure.axes[0], names)
     legend_above(figure)

@@ -13,20 +13,6 @@ from dkae.grams import Gram
 from dkae.spectral import KernelPCA, PreImage
 from dkae_study.engine.workshop import Workshop
 
-__all__ = [
-    "ALL_DIGITS",
-    "ALPHA",
-    "DIGITS",
-    "NOISE",
-    "N_COMPONENTS",
-    "PAIR",
-    "Denoiser",
-    "Task",
-    "kernel_pca",
-    "make_task",
-    "there_and_back",
-]
-
 #: The digits of Table 2, and those that are denoised beside it.
 PAIR, ALL_DIGITS = "5 and 6", "all digits"
 DIGITS = {PAIR: (5, 6), ALL_DIGITS: tuple(range(10))}

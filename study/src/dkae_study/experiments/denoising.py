@@ -45,8 +45,6 @@ from dkae_study.experiments.denoising_exhibits import figures, tables
 from dkae_study.results import Job, Run, estimate
 from dkae_study.results.pictures import pack
 
-__all__ = ["DENOISING"]
-
 #: Networks that learn to denoise see noise of a random size up to this.
 TRAINING_NOISE = 0.5
 N_PICTURES = 10

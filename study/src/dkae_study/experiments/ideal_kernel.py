@@ -32,8 +32,6 @@ from dkae_study.report.charts import BARS, Look, legend_above, looks_of
 from dkae_study.results import Estimate, Job, Run, estimate
 from dkae_study.results.numbers import MINUS, MISSING, count_seeds, estimate_of
 
-__all__ = ["IDEAL_KERNEL"]
-
 #: The three matrices of Table 1.
 MATRICES = ("P", "K_AE", "C")
 #: The regulariser with which L_c(P, K_I) comes out as in the paper.

@@ -27,8 +27,6 @@ from dkae_study.engine.workshop import Workshop
 from dkae_study.experiments.kernel_pca_exhibits import PARTS, figures, tables
 from dkae_study.results import Job, Run, estimate
 
-__all__ = ["KERNEL_PCA", "crossing"]
-
 PAPER_CROSSING = 16
 
 

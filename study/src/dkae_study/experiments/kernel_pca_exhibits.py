@@ -17,8 +17,6 @@ from dkae_study.report.charts import Look, legend_above, looks_of
 from dkae_study.results import Estimate, Run, estimate
 from dkae_study.results.numbers import MISSING, Cell, collect, estimate_of
 
-__all__ = ["PARTS", "figures", "tables"]
-
 #: Rows that kernel PCA was fitted to, and others.
 PARTS = {"in_sample": "training rows", "out_of_sample": "test rows"}
 

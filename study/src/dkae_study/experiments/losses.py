@@ -17,8 +17,6 @@ from dkae_study.report.charts import BARS, Look, legend_above, looks_of
 from dkae_study.results import Job, Run
 from dkae_study.results.numbers import Cell, estimate_of, format_point, groups_of
 
-__all__ = ["SCORES", "loss_table", "measure_parts", "part_scores", "sweep_figures", "sweep_tables"]
-
 #: Rows of the blocks over which L_c is averaged, as training sees it.
 N_BLOCK_ROWS = 200
 

@@ -31,8 +31,6 @@ from dkae_study.results import Job, Run, estimate
 from dkae_study.results.numbers import MINUS, estimate_of
 from dkae_study.results.pictures import pack, unpack
 
-__all__ = ["TRADEOFF", "rows_by_class"]
-
 #: λ of the plain autoencoder, of the paper's choice, and of its "non-optimal" one.
 WEIGHTS = (0.0, 0.1, 0.75)
 #: Rows of each class in the Gram matrices that are drawn.

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from dkae.plotting import STYLE, GramDisplay, ReconstructionDisplay, new_figure
 
-__all__ = ["draw_gram_matrices", "draw_image_rows"]
-
 #: Inches that a note takes.
 _NOTE = 0.15
 

@@ -11,8 +11,6 @@ from matplotlib.figure import Figure
 
 from dkae.plotting import BLUE, GREEN, INK, LINE, PAPER, PURPLE, SOFT, STYLE, VERMILLION
 
-__all__ = ["inline_svg", "standalone_svg"]
-
 #: What the colours of a figure become inside a page, which has a light and a dark side.
 _PAGE_COLORS = {
     INK: "currentColor",

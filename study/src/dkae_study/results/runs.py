@@ -10,18 +10,6 @@ from typing import Any
 
 from dkae.persistence import replacing
 
-__all__ = [
-    "FORMAT",
-    "Job",
-    "Point",
-    "ResultFileError",
-    "Run",
-    "read_run",
-    "read_runs",
-    "select",
-    "write_run",
-]
-
 FORMAT = "dkae run 1"
 
 #: A value of the axis that an experiment sweeps over, such as λ or N_c.
