@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from dkae_study.provenance import machine
+from dkae_study.engine.provenance import machine
 from torch import Tensor
 
 from dkae.alignment import (

@@ -27,7 +27,7 @@ from training_step import step_of
 from dkae.alignment import frobenius
 from dkae.datasets import load_mnist20k
 from dkae.kernels import ProbabilisticClusterKernel, ideal_kernel
-from dkae.training.batches import BatchSource
+from dkae.training.sources import BatchSource
 
 RESULTS = Path(__file__).parent / "results" / "cluster_kernel.json"
 EVERY = 10
@@ -122,7 +122,7 @@ def fit_and_posteriors(X: np.ndarray) -> tuple[dict[str, Any], ProbabilisticClus
 
 def gram_blocks(kernel: ProbabilisticClusterKernel, X: np.ndarray) -> dict[str, Any]:
     prior, rng = kernel.on(X[:2000]), np.random.default_rng(0)
-    dense = prior.posteriors.dense()
+    dense = np.ascontiguousarray(prior.rows.posteriors.transposed().T)
     batches = [rng.choice(2000, 200, replace=False) for _ in range(20)]
 
     def compact() -> None:
@@ -143,7 +143,7 @@ def share_of_a_step(kernel: ProbabilisticClusterKernel, X: np.ndarray) -> float:
     X = X[:2000]
     prior, cpu = kernel.on(X), torch.device("cpu")
     rng = np.random.default_rng(0)
-    source = BatchSource(X, prior, np.arange(2000), batch_size=200, rng=rng, device=cpu)
+    source = BatchSource(X, prior, np.arange(2000), np.arange(0), 200, "samples", rng, cpu)
     step_once = step_of("paper", source.draw())
     block, step = in_turn(
         lambda: [source.draw() for _ in range(10)],

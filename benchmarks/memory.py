@@ -28,7 +28,12 @@ def peak_of_fit(n_rows: int, batch_size: int) -> int:
 
     X = np.random.default_rng(0).random((n_rows, N_FEATURES), dtype=np.float32)
     model = DeepKernelizedAutoencoder(
-        16, hidden_layer_sizes=(32,), batch_size=batch_size, max_iter=1, steps_per_epoch=3, random_state=0
+        16,
+        hidden_layer_sizes=(32,),
+        batch_size=batch_size,
+        max_iter=1,
+        steps_per_epoch=3,
+        random_state=0,
     )
     model.fit(X[:200])  # first use loads code and starts threads
     Path("/proc/self/clear_refs").write_text("5")  # start the peak anew

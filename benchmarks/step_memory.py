@@ -27,8 +27,8 @@ from torch.nn import functional as F
 from training_step import LAPTOP, SIZES, step_of
 
 from dkae._runtime.threads import in_threads
-from dkae.networks.stacked import ACTIVATIONS, Layer
-from dkae.training.batches import Batch
+from dkae.networks import ACTIVATIONS, Layer
+from dkae.training import Batch
 
 RESULTS = Path(__file__).parent / "results" / "step_memory.json"
 VARIANTS = ("as it was", "added in place", "added in place, memory kept")

@@ -7,7 +7,6 @@ import sys
 
 import dkae_study.demo
 import pytest
-from dkae_study import commands
 from dkae_study.declaration import Outcome
 from dkae_study.engine import estimate
 from dkae_study.paper import PAPER
