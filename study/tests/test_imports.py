@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
+import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,12 +57,20 @@ def test_imports_from_the_library_are_public(path):
     assert private == set()
 
 
+def packages() -> set[str]:
+    """Return the names of all packages that the study imports."""
+    nodes = [n for path in FILES for n in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    return {name.split(".")[0] for name in names}
+
+
+def test_dependencies_are_what_is_imported():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    declared = {re.split(r"[\[>=]", text)[0] for text in project["dependencies"]}
+    imported = packages() - set(sys.stdlib_module_names) - {"dkae_study"}
+    assert declared == {"scikit-learn" if name == "sklearn" else name for name in imported}
+
+
 def test_nothing_is_unpickled():
-    names = {
-        alias.name.split(".")[0]
-        for path in FILES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Import)
-        for alias in node.names
-    }
-    assert not names & {"joblib", "pickle"}
+    assert not packages() & {"joblib", "pickle"}
