@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from dkae.training.batches import BatchSource
 from joblib import Parallel, delayed
 from sklearn.mixture import GaussianMixture
 from training_step import step_of
@@ -28,6 +27,7 @@ from training_step import step_of
 from dkae.alignment import frobenius
 from dkae.datasets import load_mnist20k
 from dkae.kernels import ProbabilisticClusterKernel, ideal_kernel
+from dkae.training.sources import BatchSource
 
 RESULTS = Path(__file__).parent / "results" / "cluster_kernel.json"
 EVERY = 10
@@ -143,7 +143,7 @@ def share_of_a_step(kernel: ProbabilisticClusterKernel, X: np.ndarray) -> float:
     X = X[:2000]
     prior, cpu = kernel.on(X), torch.device("cpu")
     rng = np.random.default_rng(0)
-    source = BatchSource(X, prior, np.arange(2000), batch_size=200, rng=rng, device=cpu)
+    source = BatchSource(X, prior, np.arange(2000), np.arange(0), 200, "samples", rng, cpu)
     step_once = step_of("paper", source.draw())
     block, step = in_turn(
         lambda: [source.draw() for _ in range(10)],

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from dkae.training.batches import Batch
 from dkae_study.engine.allocation import keep_freed_memory
 from dkae_study.paper import PAPER
 from torch import Tensor
@@ -28,7 +27,8 @@ from torch.nn import functional as F
 from training_step import LAPTOP, SIZES, step_of
 
 from dkae._runtime.threads import in_threads
-from dkae.networks.stacked import ACTIVATIONS, Layer
+from dkae.networks import ACTIVATIONS, Layer
+from dkae.training import Batch
 
 RESULTS = Path(__file__).parent / "results" / "step_memory.json"
 VARIANTS = ("as it was", "added in place", "added in place, memory kept")

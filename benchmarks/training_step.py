@@ -15,7 +15,6 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,8 +23,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from dkae.training.batches import Batch
-from dkae.training.loop import train_step
 from dkae_study.engine.allocation import keep_freed_memory
 from dkae_study.engine.cost import step_operations
 from dkae_study.engine.plan import make_plan
@@ -33,8 +30,9 @@ from dkae_study.engine.provenance import machine
 from dkae_study.paper import LAPTOP, PAPER
 
 from dkae._runtime.threads import in_threads
-from dkae.grams import Gram
-from dkae.training import DECODER
+from dkae.grams import Gram, MatrixGram
+from dkae.training import DECODER, FINE_TUNING, Batch
+from dkae.training.run import Training
 from dkae.training.settings import Settings
 
 RESULTS = Path(__file__).parent / "results" / "training_step.json"
@@ -46,11 +44,19 @@ SMALLER = (128, 100)
 
 def step_of(recipe: str, batch: Batch) -> Callable[[], Any]:
     """Return one training step of a recipe's network on a batch."""
-    model = PAPER.estimator(LAPTOP, recipe)
-    settings = Settings(**{field.name: getattr(model, field.name) for field in fields(Settings)})
-    network = model._build_network(batch.inputs.numpy(), 0)
-    adam = torch.optim.Adam(network.parameters(), 1e-3, fused=True)
-    return lambda: train_step(network, batch, settings, adam)
+    model, X = PAPER.estimator(LAPTOP, recipe), batch.inputs.numpy()
+    gram = MatrixGram(np.eye(len(X), dtype=np.float32))
+    training = Training(
+        model._build_network(X, 0), X, gram, Settings.of(model), rng=np.random.default_rng(0)
+    )
+    trainer = training.trainer
+    phase = next(phase for phase in training.phases if phase.name == FINE_TUNING)
+    trainer.parameters = list(phase.parameters())
+    n_steps = phase.n_epochs * trainer.n_steps
+    trainer.optimizer, trainer.schedule = trainer.optimization.start(
+        trainer.parameters, phase.learning_rate_factor, n_steps
+    )
+    return lambda: trainer.train_step(phase, batch)
 
 
 def products(k: int) -> tuple[Callable[[], Any], float]:

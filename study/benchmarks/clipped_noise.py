@@ -73,7 +73,8 @@ def methods(workshop: Workshop, task: Task, seed: int) -> Iterator[tuple[str, De
     """Yield the ways to denoise."""
     yield "noisy input", lambda x: x
     yield "linear PCA", there_and_back(PCA(N_COMPONENTS, random_state=seed).fit(task.train))
-    yield "kernel PCA, PCK", kernel_pca(task.train, workshop.kernel(seed), seed, ALPHA)
+    prior = workshop.kernel(seed).on(task.train)
+    yield "kernel PCA, PCK", kernel_pca(task.train, prior, seed, ALPHA)
     for recipe in PAPER.recipe_names:
         for name, weight in {"plain autoencoder": 0.0, "dkAE": 0.1}.items():
             model = workshop.train(NetworkSpec(recipe, seed, weight, LAPTOP.n_components))

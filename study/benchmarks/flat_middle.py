@@ -42,8 +42,8 @@ TOGETHER = {"decoder_max_iter": 0}
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "decoder not alone": {"default": TOGETHER},
     "decoder not alone, 6,000 steps": {
-        "paper": {"epoch": 60},
-        "default": TOGETHER | {"epoch": 300},
+        "paper": {"steps_per_epoch": 60},
+        "default": TOGETHER | {"steps_per_epoch": 300},
     },
     "decoder not alone, not tied": {
         "paper": {"tied_weights": False},

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
 from dkae_study.declaration import NetworkSpec
 from dkae_study.engine.allocation import keep_freed_memory
+from dkae_study.engine.trainers import threads_for
 from dkae_study.engine.workshop import Workshop
 from dkae_study.experiments.denoisers import (
     ALPHA,
@@ -33,7 +33,6 @@ from dkae_study.paper import LAPTOP, PAPER
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from dkae._runtime.threads import in_threads
 from dkae.codespace import code_pca
 from dkae.metrics import reconstruction_error
 
@@ -50,7 +49,7 @@ def networks_of(seed: int) -> list[NetworkSpec]:
 def methods(workshop: Workshop, rows: NDArray[Any], seed: int) -> Iterator[tuple[str, Denoiser]]:
     """Yield the ways to denoise whose components come from the rows."""
     yield "linear PCA", there_and_back(PCA(N_COMPONENTS, random_state=seed).fit(rows))
-    yield "kernel PCA, PCK", kernel_pca(rows, workshop.kernel(seed), seed, ALPHA)
+    yield "kernel PCA, PCK", kernel_pca(rows, workshop.kernel(seed).on(rows), seed, ALPHA)
     for network in networks_of(seed):
         model = code_pca(workshop.train(network), rows, N_COMPONENTS)
         yield f"dkAE + PCA, {network.recipe}", there_and_back(model)
@@ -63,7 +62,8 @@ def main() -> None:
     workshop = Workshop(PAPER, LAPTOP, CACHE)
     errors: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for seed in SEEDS:
-        list(in_threads(workshop.train, networks_of(seed), torch.device("cpu")))
+        with threads_for(len(PAPER.recipes)) as pool:
+            list(pool.map(workshop.train, networks_of(seed)))
         task = make_task(workshop, DIGITS[PAIR], seed)
         sources = {f"of {PAIR}": task.train, "of all digits": workshop.parts["train"].X}
         for source, rows in sources.items():

@@ -17,15 +17,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from dkae_study.declaration import NetworkSpec
+from dkae_study.engine.trainers import threads_for
 from dkae_study.engine.workshop import Workshop
 from dkae_study.experiments.kernel_pca import KERNEL_PCA
 from dkae_study.paper import LAPTOP, PAPER
 from dkae_study.results import Job, read_run
 
 from dkae import metrics
-from dkae._runtime.threads import in_threads
 from dkae.kernels import ProbabilisticClusterKernel
 
 RESULTS = Path(__file__).parent / "results" / "sensitivity.json"
@@ -88,7 +87,8 @@ def main() -> None:
     results = {"the study": {recipe: of_the_study(recipe) for recipe in recipes}}
     for name, make in VARIANTS.items():
         workshop = make(cache=CACHE)
-        list(in_threads(workshop.train, map(network_of, recipes), torch.device("cpu")))
+        with threads_for(len(recipes)) as pool:
+            list(pool.map(workshop.train, map(network_of, recipes)))
         results[name] = {recipe: scores_of(workshop, recipe) for recipe in recipes}
         print(f"{name}:", json.dumps(results[name], indent=1))
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")

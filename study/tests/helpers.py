@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from click.testing import CliRunner
-from dkae.training.progress import Silence
 from dkae_study.declaration import Study
 from dkae_study.declaration.configuration import scale_config
 from dkae_study.engine.plan import make_plan
@@ -19,12 +18,13 @@ from dkae_study.paper import PAPER
 from dkae_study.results import Job, Run
 
 from dkae.cli import main
+from dkae.training import Callback
 
 SMOKE = PAPER.scale("smoke")
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
 
 
-class Quiet(Silence):
+class Quiet(Callback):
     """Remembers which networks and jobs it was told of."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Quiet(Silence):
     def finished(self, job: Job, seconds: float, error: str | None) -> None:
         self.errors[job.name] = error
 
-    def step(self) -> None:
+    def on_step_end(self, trainer: Any, phase: Any) -> None:
         with self._lock:
             self.n_steps += 1
 

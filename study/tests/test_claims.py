@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from dkae_study.experiments.alignment_weight import ALIGNMENT_WEIGHTS
+from dkae_study.experiments.sweeps import ALIGNMENT_WEIGHTS
 
 from study.tests.helpers import EXPERIMENTS, SMOKE, invented
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import dkae_study.demo.page
-import dkae_study.demo.training
+import dkae_study.demo
 import pytest
-from dkae_study import commands
 from dkae_study.declaration import Outcome
+from dkae_study.engine import estimate
 from dkae_study.paper import PAPER
 from dkae_study.results import read_runs
 
@@ -48,7 +47,7 @@ def test_dry_run_shows_the_plan_and_writes_nothing(tmp_path):
 
 def test_freed_memory_is_kept_before_the_estimate_is_timed(tmp_path, kept, monkeypatch):
     n_before = []
-    monkeypatch.setattr(commands, "_show", lambda *_: n_before.append(len(kept)))
+    monkeypatch.setattr(estimate, "describe", lambda *_: n_before.append(len(kept)))
     kept.clear()
     succeed(*SMALL, tmp_path, "--dry-run")
     assert n_before == [1]
@@ -168,8 +167,8 @@ def demo_calls(monkeypatch):
         calls.append((out, kwargs))
         return {"scores": {"test alignment": 0.123456}}
 
-    monkeypatch.setattr(dkae_study.demo.training, "run_demo", run_demo)
-    monkeypatch.setattr(dkae_study.demo.page, "write_demo_page", lambda out: out / "index.html")
+    monkeypatch.setattr(dkae_study.demo, "run_demo", run_demo)
+    monkeypatch.setattr(dkae_study.demo, "write_demo_page", lambda out: out / "index.html")
     return calls
 
 
@@ -192,7 +191,7 @@ def test_demo_refuses_wrong_options(option, demo_calls):
 
 def test_demo_without_its_dependencies_says_what_to_install(demo_calls, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    for module in ("demo.page", "report.pages"):
+    for module in ("demo", "report.pages"):
         monkeypatch.delitem(sys.modules, f"dkae_study.{module}", raising=False)
     assert "pip install 'dkae[plot]' dkae-study" in fail("demo", "-o", tmp_path)
     assert demo_calls == []

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from dkae_study.declaration import Contrast
 from dkae_study.declaration.contrasts import contrast_recipes as contrast_any
-from dkae_study.experiments.alignment_weight import ALIGNMENT_WEIGHTS
+from dkae_study.experiments.sweeps import ALIGNMENT_WEIGHTS
 from dkae_study.paper import PAPER
 from dkae_study.report.contrasts import _sides
 from dkae_study.results import select
@@ -121,7 +121,9 @@ def test_no_pair_no_difference():
     assert contrast_recipes(LOSS, runs_of([1.0], [])) is None
 
 
-@pytest.mark.parametrize(("experiment", "contrast"), CONTRASTS, ids=str)
+@pytest.mark.parametrize(
+    ("experiment", "contrast"), CONTRASTS, ids=lambda value: getattr(value, "text", value)
+)
 def test_each_finds_its_number_in_the_runs_of_its_experiment(experiment, contrast):
     assert contrast_recipes(contrast, select(invent_runs(), experiment)) is not None
 
@@ -158,7 +160,9 @@ def scores_of(experiment, quality):
     }[experiment]
 
 
-@pytest.mark.parametrize(("experiment", "contrast"), CONTRASTS, ids=str)
+@pytest.mark.parametrize(
+    ("experiment", "contrast"), CONTRASTS, ids=lambda value: getattr(value, "text", value)
+)
 @pytest.mark.parametrize(("paper", "default", "expected"), [(1, 0, "better"), (0, 1, "worse")])
 def test_each_knows_what_is_better(experiment, contrast, paper, default, expected):
     runs = [

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from dkae.training.batches import batches_per_epoch
 from dkae_study.declaration import Study
-from dkae_study.engine.cost import layer_sizes, steps_per_epoch
-from dkae_study.experiments.alignment_weight import ALIGNMENT_WEIGHTS
+from dkae_study.engine.cost import layer_sizes
+from dkae_study.experiments.sweeps import ALIGNMENT_WEIGHTS
 from dkae_study.paper import LAPTOP, PAPER
 from dkae_study.results import Job
 
 from dkae.recipes import RECIPES
+from dkae.training import batches_per_epoch
 from study.tests.helpers import EXPERIMENTS
 
 D = PAPER.data.n_features
@@ -47,7 +47,7 @@ def test_data_kernel_and_network_are_those_of_the_paper(scale):
 def test_the_paper_scale_is_the_schedule_of_the_paper():
     scale = PAPER.scale("paper")
     estimator = PAPER.estimator(scale, "paper")
-    n_batches = batches_per_epoch(scale.n_train, scale.batch_size, steps_per_epoch(estimator))
+    n_batches = batches_per_epoch(scale.n_train, scale.batch_size, estimator.steps_per_epoch)
     assert n_batches == 4_900
     assert (estimator.pretrain_max_iter, estimator.max_iter) == (30, 100)
     n_layers = len(layer_sizes(estimator, D)) - 1
@@ -57,7 +57,7 @@ def test_the_paper_scale_is_the_schedule_of_the_paper():
 def test_a_laptop_takes_two_thousand_steps_of_fine_tuning():
     for recipe in PAPER.recipe_names:
         estimator = PAPER.estimator(LAPTOP, recipe)
-        assert estimator.max_iter * steps_per_epoch(estimator) == 2_000
+        assert estimator.max_iter * estimator.steps_per_epoch == 2_000
 
 
 def test_sweeps_have_the_values_of_the_issue():

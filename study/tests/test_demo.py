@@ -6,8 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from dkae_study.demo.page import write_demo_page
-from dkae_study.demo.training import run_demo
+from dkae_study.demo import run_demo, write_demo_page
 from dkae_study.report.pages import set_prose
 from matplotlib.image import imread
 
@@ -101,7 +100,7 @@ def test_history_has_a_record_for_each_epoch(results):
 
 
 def test_steps_are_those_that_were_asked_for(results):
-    assert results["config"]["epoch"] == 1
+    assert results["config"]["steps_per_epoch"] == 1
     assert results["n_steps"] == {"fine-tuning": 20, "decoder": 5}
 
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 import torch
 from dkae_study.declaration import NetworkSpec
-from dkae_study.engine import cost, estimate
+from dkae_study.engine import estimate
 from dkae_study.engine.cost import decoder_step_operations, step_operations
 from dkae_study.engine.plan import make_plan
 from dkae_study.engine.trainings import Trainings
 from dkae_study.paper import LAPTOP, PAPER
 from torch.utils.flop_counter import FlopCounterMode
 
-from dkae.networks.stacked import build_autoencoder
+from dkae.networks import StackedNetwork
 from study.tests.helpers import EXPERIMENTS, SMOKE
 
 
@@ -25,8 +25,7 @@ def test_operations_of_a_step_by_hand():
 
 def test_operations_of_a_step_are_those_that_torch_counts():
     k, sizes = 8, [64, 32, 48, 24]
-    activations = {"activation": "gelu", "code_activation": "identity"}
-    network = build_autoencoder(sizes, output_activation="sigmoid", tied=False, **activations)
+    network = StackedNetwork(sizes[1:-1], output_activation="sigmoid", tied=False)((64,), 24)
     for encoder_learns, operations in ((True, step_operations), (False, decoder_step_operations)):
         for layer in network.layers:
             layer.weight.requires_grad_(encoder_learns)
@@ -53,7 +52,8 @@ def test_operations_of_a_network_by_hand(tmp_path):
 
 def test_a_plan_costs_its_networks_and_its_measurements(tmp_path, monkeypatch):
     monkeypatch.setattr("torch.get_num_threads", lambda: 2)
-    monkeypatch.setattr(estimate, "seconds_per_operation", lambda *_: 1e-6)
+    monkeypatch.setattr("torch.set_num_threads", lambda n: None)
+    monkeypatch.setattr(estimate, "_seconds_per_operation", lambda training: 1e-6)
     plan = make_plan(PAPER, SMOKE, tmp_path, ["lambda"], ["default"])
     training = plan.operations * 1e-6
     measuring = 9 * EXPERIMENTS["lambda"].seconds * 600 / 14_000
@@ -88,14 +88,11 @@ def test_networks_at_once_are_part_of_the_plan(tmp_path):
     assert "--jobs 1 would give each all cores" in one
 
 
-def test_time_of_several_networks_at_once(monkeypatch):
-    monkeypatch.setattr(cost, "_seconds_of_one", lambda estimator, n_features: 2e-9)
-    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
-    monkeypatch.setattr("torch.set_num_threads", lambda n: None)
-    network = PAPER.estimator(SMOKE, "default")
-    assert cost.seconds_per_operation(network, 784, 1) == pytest.approx(2e-9)
-    # Two networks at once, each as fast as that one.
-    assert cost.seconds_per_operation(network, 784, 2) == pytest.approx(2e-9)
-    assert cost.seconds_per_operation(network, 784, 8) == pytest.approx(
-        2e-9
-    )  # no more on two cores
+@pytest.mark.parametrize("recipe", PAPER.recipe_names)
+def test_steps_are_timed_by_a_fit_that_leaves_nothing(tmp_path, recipe):
+    training = Trainings(PAPER, SMOKE, tmp_path).of(NetworkSpec(recipe, 0, 0.1, 8))
+    params = training.estimator.get_params()
+    assert 0 < estimate._seconds_per_operation(training) < 1e-6
+    assert training.estimator.get_params() == params
+    assert not hasattr(training.estimator, "network_")
+    assert list(tmp_path.iterdir()) == []

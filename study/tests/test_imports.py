@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
+import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,17 +33,6 @@ ROOMS = [
     "training",
 ]
 
-#: Temporary: names that become public when the library's new seams are in. The port empties this.
-WAITING = {
-    ("dkae._runtime.files", "replacing"),  # dkae.persistence
-    ("dkae.alignment", "dkae_loss"),  # goes: the cost of a step is timed by a fit
-    ("dkae.training.batches", "batches_per_epoch"),  # dkae.training
-    ("dkae.training.progress", "Progress"),  # dkae.training.Callback
-    ("dkae.training.progress", "Record"),  # dkae.training
-    ("dkae.training.progress", "Silence"),  # no callback
-    ("dkae.training.progress", "losses_of"),  # dkae.training
-}
-
 
 def imports_of(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the module and the name of each import from the library."""
@@ -62,20 +54,23 @@ def is_public(module: str, name: str) -> bool:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_imports_from_the_library_are_public(path):
     private = {found for found in imports_of(path) if not is_public(*found)}
-    assert private <= WAITING
+    assert private == set()
 
 
-def test_nothing_waits_that_is_not_imported():
-    everything = {found for path in FILES for found in imports_of(path)}
-    assert everything >= WAITING
+def packages() -> set[str]:
+    """Return the names of all packages that the study imports."""
+    nodes = [n for path in FILES for n in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    return {name.split(".")[0] for name in names}
+
+
+def test_dependencies_are_what_is_imported():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    declared = {re.split(r"[\[>=]", text)[0] for text in project["dependencies"]}
+    imported = packages() - set(sys.stdlib_module_names) - {"dkae_study"}
+    assert declared == {"scikit-learn" if name == "sklearn" else name for name in imported}
 
 
 def test_nothing_is_unpickled():
-    names = {
-        alias.name.split(".")[0]
-        for path in FILES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Import)
-        for alias in node.names
-    }
-    assert not names & {"joblib", "pickle"}
+    assert not packages() & {"joblib", "pickle"}

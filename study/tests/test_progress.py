@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import io
+from typing import NamedTuple
 
 import pytest
 from dkae_study.engine.plan import make_plan
 from dkae_study.engine.progress import StudyProgress
 from dkae_study.engine.run import run_plan
+from dkae_study.engine.trainers import StoppedError
 from dkae_study.paper import PAPER
 from rich.console import Console
 
+from dkae.training import Callback
 from study.tests.helpers import SMOKE
+
+
+class Phase(NamedTuple):
+    """What a bar looks at."""
+
+    name: str
+
+
+class Resumed(NamedTuple):
+    """A trainer after some epochs of one step each."""
+
+    epoch: int
+    n_steps: int = 1
+
 
 LOSSES = {"reconstruction_loss": 0.25, "alignment_loss": 0.5}
 
@@ -47,54 +64,63 @@ def test_the_bar_is_full_at_the_end(make, n_jobs):
 
 def test_a_network_has_a_bar_of_its_own(make):
     plan, progress, _ = make()
-    with progress.training(plan.networks[1]) as network:
-        network.start("fine-tuning", 30)  # ten of forty steps were made before
-        for _ in range(5):
-            network.step()
-        network.epoch(LOSSES)
-        own = progress._bars.tasks[1]
-        assert own.description == "paper λ=0.1 N_c=48, seed 0, fine-tuning"
-        assert own.completed / own.total == pytest.approx(15 / 40)
-        assert own.fields["losses"] == "L_r 0.2500  L_c 0.500"
+    network, phase = progress.training(plan.networks[1]), Phase("fine-tuning")
+    network.on_train_begin(None)
+    network.on_phase_begin(Resumed(10), phase)  # of forty steps
+    for _ in range(5):
+        network.on_step_end(None, phase)
+    network.on_epoch_end(None, phase, LOSSES)
+    own = progress._bars.tasks[1]
+    assert own.description == "paper λ=0.1 N_c=48, seed 0, fine-tuning"
+    assert own.completed / own.total == pytest.approx(15 / 40)
+    assert own.fields["losses"] == "L_r 0.2500  L_c 0.500"
 
 
 def test_phases_that_were_over_before_an_interruption_count(make):
     plan, progress, _ = make()
     network, k = progress.training(plan.networks[0]), 50
     below, code = (784 * 32, 32 * 32, 32 * 64), 64 * 48
-    with network:  # the layers below the code: the first one was over, and half of the second
-        network.start("layer 2", 5)
-        done = 12 * k * (10 * below[0] + 5 * below[1])
-        assert everything(progress).completed == pytest.approx(done)
-        for _ in range(5):
-            network.step()
-        network.start("layer 3", 10)
-        done += 12 * k * 5 * below[1]
-        assert everything(progress).completed == pytest.approx(done)
-        for _ in range(10):
-            network.step()
+    network.on_train_begin(None)  # below the code: the first layer was over, half of the second
+    network.on_phase_begin(Resumed(5), Phase("layer 2"))
+    done = 12 * k * (10 * below[0] + 5 * below[1])
+    assert everything(progress).completed == pytest.approx(done)
+    for _ in range(5):
+        network.on_step_end(None, None)
+    network.on_phase_begin(Resumed(0), Phase("layer 3"))
+    done += 12 * k * 5 * below[1]
+    assert everything(progress).completed == pytest.approx(done)
+    for _ in range(10):
+        network.on_step_end(None, None)
+    network.on_train_end(None)
     done += 12 * k * 10 * below[2]
     assert everything(progress).completed == pytest.approx(done)
-    with network:  # the code layer was over
-        network.start("fine-tuning", 40)
-        done += 12 * k * 10 * code
-        assert everything(progress).completed == pytest.approx(done)
+    network.on_train_begin(None)  # the code layer was over
+    network.on_phase_begin(Resumed(0), Phase("fine-tuning"))
+    done += 12 * k * 10 * code
+    assert everything(progress).completed == pytest.approx(done)
 
 
-@pytest.mark.parametrize(("error", "counts"), [(RuntimeError, True), (KeyboardInterrupt, False)])
+@pytest.mark.filterwarnings("ignore:training was interrupted")
+@pytest.mark.parametrize(
+    ("error", "counts"),
+    [(RuntimeError, True), (KeyboardInterrupt, False), (StoppedError, False)],
+)
 def test_what_a_failed_network_leaves_undone_is_no_longer_waited_for(make, error, counts):
-    plan, progress, _ = make()
+    plan, progress, _ = make(recipes=("default",))
 
-    def train():
-        with progress.training(plan.networks[0]) as network:
-            network.start("layer 4", 10)
-            network.step()
+    class Fails(Callback):
+        def on_step_end(self, trainer, phase):
             raise error
 
+    training = plan.networks[0]
+    plan.workshop.cache.mkdir()
     with pytest.raises(error):
-        train()
-    done = plan.networks[0].operations if counts else 12 * 50 * 64 * 48
+        plan.workshop.train(training, [progress.training(training), Fails()])
+    step = training.phases["fine-tuning"][1]
+    done = training.operations if counts else step
     assert everything(progress).completed == pytest.approx(done)
+    assert len(progress._bars.tasks) == 1
+    assert not training.is_done
 
 
 def test_a_failure_is_printed(make):

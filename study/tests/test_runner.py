@@ -43,8 +43,8 @@ torch.set_num_threads(1)
 checkpoint.EVERY_SECONDS = 0
 
 class Killer(Quiet):
-    def step(self):
-        super().step()
+    def on_step_end(self, trainer, phase):
+        super().on_step_end(trainer, phase)
         if self.n_steps >= int(sys.argv[2]):  # two threads may count at once
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -201,8 +201,8 @@ def test_ctrl_c_ends_the_study_and_the_next_call_goes_on(tmp_path, smoke, monkey
     monkeypatch.setattr("dkae.training.checkpoint.EVERY_SECONDS", 0)
 
     class Impatient(Quiet):
-        def step(self):
-            super().step()
+        def on_step_end(self, trainer, phase):
+            super().on_step_end(trainer, phase)
             if self.n_steps == 25:
                 raise KeyboardInterrupt
 
@@ -260,10 +260,10 @@ class TestSeveralNetworksAtOnce:
         assert not list((tmp_path / "cache").glob("*.checkpoint"))
 
     def test_a_network_that_fails_does_not_stop_the_others(self, tmp_path, monkeypatch):
-        def fail(self, training, progress=None, train=Workshop.train):
+        def fail(self, training, callbacks=(), train=Workshop.train):
             if training.spec.alignment_weight == 0.75:
                 raise RuntimeError("no luck")
-            return train(self, training, progress)
+            return train(self, training, callbacks)
 
         monkeypatch.setattr(Workshop, "train", fail)
         (failure,) = run_study(tmp_path, ["lambda"], ["default"], n_jobs=2)
@@ -285,8 +285,8 @@ class TestSeveralNetworksAtOnce:
 
     def test_a_worker_that_is_interrupted_ends_the_study(self, tmp_path):
         class Impatient(Quiet):
-            def step(self):
-                super().step()
+            def on_step_end(self, trainer, phase):
+                super().on_step_end(trainer, phase)
                 if self.n_steps == 60:
                     raise KeyboardInterrupt
 

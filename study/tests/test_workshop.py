@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from dkae.training.progress import Silence
 from dkae_study.declaration import NetworkSpec
 from dkae_study.engine.trainings import Trainings
 from dkae_study.engine.workshop import Workshop
@@ -18,6 +17,7 @@ from dkae import DeepKernelizedAutoencoder
 from dkae.kernels import ProbabilisticClusterKernel
 from dkae.persistence import load, save
 from dkae.spectral import KernelPCA
+from dkae.training import Callback
 from study.tests.helpers import SMOKE
 
 NETWORK = NetworkSpec("paper", 0, 0.1, 8)
@@ -76,20 +76,43 @@ def test_layers_below_the_code_are_pretrained_once_for_a_seed(workshop, monkeypa
 
 def test_the_network_starts_from_the_shared_layers(workshop, monkeypatch):
     seen = []
+    fit = DeepKernelizedAutoencoder.fit
     monkeypatch.setattr(
         DeepKernelizedAutoencoder,
         "fit",
-        lambda self, X, checkpoint=None, pretrained=None, fit=DeepKernelizedAutoencoder.fit: (
-            seen.append(pretrained) or fit(self, X, checkpoint=checkpoint, pretrained=pretrained)
-        ),
+        lambda self, *args, **kwargs: (seen.append(self.network), fit(self, *args, **kwargs))[1],
     )
     workshop.train(NETWORK)
     workshop.train(replace(NETWORK, alignment_weight=0.9))
-    lower, first, second = seen
-    assert lower is None
-    assert [layer.config["n_out"] for layer in first.layers] == list(SMOKE.hidden_layer_sizes)
-    for a, b in zip(first.parameters(), second.parameters(), strict=True):
-        assert np.array_equal(a.detach().numpy(), b.detach().numpy())
+    alone, first, second = seen
+    assert alone is None
+    (path,) = workshop.cache.glob("layers-*.safetensors")
+    layers = load(path).network_
+    assert [layer.config["n_out"] for layer in layers.layers] == list(SMOKE.hidden_layer_sizes)
+    for factory in (first, second):
+        for a, b in zip(layers.parameters(), factory.lower.parameters(), strict=True):
+            assert np.array_equal(a.detach().numpy(), b.detach().numpy())
+
+
+def test_a_network_is_as_if_it_came_from_the_cache(workshop):
+    trained, loaded = workshop.train(NETWORK), workshop.train(NETWORK)
+    for model in (trained, loaded):
+        assert model.callbacks is None
+        assert model.network is None
+        assert model.kernel == "precomputed"
+    assert trained.get_params().keys() == loaded.get_params().keys()
+
+
+@pytest.mark.filterwarnings("ignore:training was interrupted")
+def test_a_training_that_was_interrupted_is_not_kept(workshop):
+    class Interrupted(Callback):
+        def on_step_end(self, trainer, phase):
+            raise KeyboardInterrupt
+
+    for training in (workshop.trainings.of(NETWORK), workshop.trainings.of(NETWORK).below):
+        with pytest.raises(KeyboardInterrupt):
+            workshop.train(training, [Interrupted()])
+        assert list(workshop.cache.iterdir()) == []
 
 
 def test_a_model_that_cannot_be_saved_is_not_lost(workshop, monkeypatch):
@@ -100,8 +123,8 @@ def test_a_model_that_cannot_be_saved_is_not_lost(workshop, monkeypatch):
             workshop.train(NetworkSpec("default", 0, 0.1, 8))
     assert len(list(workshop.cache.glob("network-*.checkpoint"))) == 1
     steps = []
-    count = type("Count", (Silence,), {"step": lambda self: steps.append(1)})()
-    workshop.train(NetworkSpec("default", 0, 0.1, 8), count)
+    count = type("Count", (Callback,), {"on_step_end": lambda *_: steps.append(1)})()
+    workshop.train(NetworkSpec("default", 0, 0.1, 8), [count])
     assert steps == []  # the last epoch was in the checkpoint
     assert list(workshop.cache.glob("*.checkpoint")) == []
 
@@ -138,7 +161,7 @@ def test_whatever_differs_has_another_hash(workshop, change):
         {"n_train": 500},
         {"batch_size": 40},
         {"kernel": {**SMOKE.kernel, "max_components": 5}},
-        {"schedules": {"paper": {"epoch": 2}, "default": {}}},
+        {"schedules": {"paper": {"steps_per_epoch": 2}, "default": {}}},
         {"hidden_layer_sizes": (16,)},
     ],
     ids=lambda change: next(iter(change)),
@@ -148,7 +171,7 @@ def test_another_scale_has_another_hash(tmp_path, change):
     assert a.hash != b.hash
 
 
-def test_the_shared_kernel_is_the_cluster_kernel(workshop):
+def test_the_kernel_is_the_cluster_kernel(workshop):
     X, new = workshop.parts["train"].X, workshop.parts["test"].X[:50] + np.float32(0.01)
     params = {**SMOKE.kernel, "reg_covar": REG_COVAR, "random_state": 3}
     alone = ProbabilisticClusterKernel(**params).fit(X)
@@ -157,7 +180,7 @@ def test_the_shared_kernel_is_the_cluster_kernel(workshop):
     assert np.array_equal(shared.on(X).block(rows), alone.on(X).block(rows))
     assert np.array_equal(shared.gram(new), alone.gram(new))
     assert np.array_equal(shared.gram(new, X), alone.gram(new, X))
-    counts = PAPER.kernel_counts(shared.fitted)
+    counts = PAPER.kernel_counts(shared)
     assert counts["mixtures"] == alone.n_mixtures_
     assert counts["posterior columns"] == alone.transform(new).shape[1]
 
@@ -167,7 +190,7 @@ def test_posteriors_are_computed_once(workshop, monkeypatch):
     assert len(gram) == SMOKE.n_train
     monkeypatch.setattr(ProbabilisticClusterKernel, "on", None)
     assert workshop.gram(0, "train") is gram
-    assert workshop.kernel(0).on(workshop.parts["train"].X.copy()) is gram
+    assert gram.kernel is workshop.kernel(0)
     assert list(workshop.cache.iterdir()) == []
 
 
@@ -185,27 +208,27 @@ def test_a_damaged_network_is_named_with_the_remedy(workshop):
         Workshop(PAPER, SMOKE, workshop.cache).train(NETWORK)
 
 
-def test_kernels_of_two_seeds_do_not_wait_for_each_other(workshop, monkeypatch):
-    """One is fitted while the other, not yet fitted either, is asked for a Gram matrix."""
-    kernels = [workshop.kernel(0), workshop.kernel(1)]
-    fitting, fit = threading.Barrier(2), ProbabilisticClusterKernel.fit
+def test_threads_that_ask_at_once_share_their_kernel(workshop, monkeypatch):
+    fits, fit = [], ProbabilisticClusterKernel.fit
 
     def slow(self, X):
-        time.sleep(0.2)  # until the other thread waits for a lock
+        fits.append(self.random_state)
+        time.sleep(0.1)  # until the other threads wait for it
         return fit(self, X)
 
-    def ask(kernel):
-        fitting.wait()
-        kernel.on(workshop.parts["test"].X)
-        assert kernel.fitted.n_mixtures_
-
     monkeypatch.setattr(ProbabilisticClusterKernel, "fit", slow)
-    threads = [threading.Thread(target=ask, args=[kernel], daemon=True) for kernel in kernels]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=60)
-    assert not any(thread.is_alive() for thread in threads)
+    with ThreadPoolExecutor(4) as pool:
+        grams = list(pool.map(workshop.gram, [0, 1, 0, 1], ["test"] * 4))
+    assert sorted(fits) == [0, 1]
+    assert grams[0] is grams[2]
+    assert grams[1] is grams[3]
+
+
+def test_kernels_of_two_seeds_are_kept(workshop):
+    kernels = [workshop.kernel(seed) for seed in (0, 1, 0, 2)]
+    assert kernels[0] is kernels[2]
+    assert workshop.kernel(1) is kernels[1]
+    assert workshop.kernel(0) is not kernels[0]
 
 
 def test_an_alignment_loss_is_always_to_the_prior(workshop):
@@ -249,10 +272,11 @@ def test_describing_a_network_trains_nothing(workshop, monkeypatch):
     assert fits == []
 
 
-def test_kernel_pca_takes_the_shared_kernel_as_features(workshop):
+def test_kernel_pca_takes_the_features_of_the_gram(workshop):
     X = workshop.parts["train"].X
     params = {**SMOKE.kernel, "reg_covar": REG_COVAR, "random_state": 0}
     alone = KernelPCA(5, kernel=ProbabilisticClusterKernel(**params), center=False, random_state=0)
-    shared = KernelPCA(5, kernel=workshop.kernel(0), center=False, random_state=0)
-    assert np.allclose(np.abs(shared.fit_transform(X)), np.abs(alone.fit_transform(X)), atol=1e-5)
+    shared, gram = KernelPCA(5, center=False, random_state=0), workshop.gram(0, "train")
+    assert np.array_equal(shared.fit_transform(X, gram=gram), alone.fit_transform(X))
+    assert shared.kernel_ is workshop.kernel(0)
     assert shared.X_fit_ is None

@@ -31,8 +31,8 @@ from dkae_study.declaration import (
     score,
 )
 from dkae_study.engine.workshop import Workshop
+from dkae_study.report.charts import looks_of
 from dkae_study.report.images import draw_image_rows
-from dkae_study.report.style import STYLE, looks_of, new_figure
 from dkae_study.results import Job, Run
 from dkae_study.results.numbers import estimate_of
 from dkae_study.results.pictures import pack, unpack
@@ -40,6 +40,7 @@ from sklearn.datasets import load_digits
 
 from dkae import DeepKernelizedAutoencoder, metrics
 from dkae.kernels import PairwiseKernel
+from dkae.plotting import STYLE, new_figure
 
 
 def load() -> dict[str, Part]:
@@ -81,7 +82,7 @@ def judge_width(runs: Sequence[Run]) -> Judgement | None:
 
 @mpl.rc_context(STYLE)
 def draw_width(findings: Findings) -> list[Drawing]:
-    figure = new_figure(4, 3, findings.scale.name)
+    figure = new_figure(4, 3, findings.note)
     ax = figure.subplots()
     for recipe, look in looks_of(findings.recipes).items():
         points = {run.point: run.scores["alignment"] for run in findings.of(recipe)}
@@ -127,7 +128,7 @@ def draw_back(findings: Findings) -> list[Drawing]:
     drawings = []
     for recipe, run in findings.first_runs().items():
         rows = {name: unpack(packed) for name, packed in run.pictures.items()}
-        figure = draw_image_rows(rows, findings.study.data.row_shape, scale=findings.scale.name)
+        figure = draw_image_rows(rows, findings.study.data.row_shape, note=findings.note)
         drawings.append(Drawing(f"back-{recipe}", figure, "In and out.", "Digits", is_image=True))
     return drawings
 
@@ -159,8 +160,8 @@ TINY = Study(
             n_components=8,
             batch_size=50,
             schedules={
-                "shallow": {"epoch": 5, "max_iter": 2},
-                "library": {"epoch": 5, "max_iter": 2},
+                "shallow": {"steps_per_epoch": 5, "max_iter": 2},
+                "library": {"steps_per_epoch": 5, "max_iter": 2},
             },
             n_seeds=2,
             settings={"widths": (2, 12)},

@@ -12,8 +12,6 @@ from dkae.cli import check_folder, clear_errors, example
 if TYPE_CHECKING:
     from dkae_study.engine.plan import Plan
 
-__all__ = ["demo", "report", "reproduce"]
-
 
 class _Names(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
     """Names from the study, which is imported when they are needed: ``dkae --help`` stays fast."""
@@ -54,8 +52,7 @@ def demo(out: Path, steps: int, seed: int, quiet: bool) -> None:
     A smaller network and budget than the paper's: minutes, not a day.
     """
     with clear_errors():
-        from dkae_study.demo.page import write_demo_page  # fails before the training, not after it
-        from dkae_study.demo.training import run_demo
+        from dkae_study.demo import run_demo, write_demo_page
 
         results = run_demo(out, n_steps=steps, seed=seed, verbose=not quiet)
         page = write_demo_page(out)
@@ -117,6 +114,7 @@ def reproduce(
     """
     with clear_errors():
         from dkae_study.engine.allocation import keep_freed_memory
+        from dkae_study.engine.estimate import describe
         from dkae_study.engine.plan import make_plan
         from dkae_study.engine.trainers import choose_jobs
         from dkae_study.paper import PAPER
@@ -131,7 +129,7 @@ def reproduce(
         keep_freed_memory()  # before the estimate, which is then timed as the study will run
         plan = make_plan(PAPER, PAPER.scale(scale), folder, names, recipes, seeds)
         n_jobs = choose_jobs(jobs)
-        _show(plan, n_jobs)
+        click.echo(describe(plan, n_jobs))
         if plan.todo and not dry_run:
             _run(plan, n_jobs)
 
@@ -165,13 +163,6 @@ class _Interrupted(click.ClickException):
     """Ctrl-C; a shell expects this number of it."""
 
     exit_code = 130
-
-
-def _show(plan: Plan, n_jobs: int) -> None:
-    """Print the plan and what it will take."""
-    from dkae_study.engine.estimate import describe
-
-    click.echo(describe(plan, n_jobs))
 
 
 def _run(plan: Plan, n_jobs: int) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dkae.datasets import load_mnist20k
 from dkae_study.declaration import Data, Part
 
-__all__ = ["MNIST"]
-
 
 def _load() -> dict[str, Part]:
     mnist = load_mnist20k(scaled=True)

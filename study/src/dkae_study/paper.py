@@ -8,16 +8,13 @@ from typing import Any
 from dkae import recipes
 from dkae.kernels import ProbabilisticClusterKernel
 from dkae_study.declaration import Recipe, Scale, Study
-from dkae_study.experiments.alignment_weight import LAMBDA
-from dkae_study.experiments.code_size import CODE_SIZE
 from dkae_study.experiments.code_space import CODE_SPACE
 from dkae_study.experiments.denoising import DENOISING
 from dkae_study.experiments.ideal_kernel import IDEAL_KERNEL
 from dkae_study.experiments.kernel_pca import KERNEL_PCA
+from dkae_study.experiments.sweeps import CODE_SIZE, LAMBDA
 from dkae_study.experiments.tradeoff import TRADEOFF
 from dkae_study.mnist import MNIST
-
-__all__ = ["PAPER"]
 
 #: Regulariser of the mixtures' variances, which the paper does not state.
 REG_COVAR = 1e-3
@@ -45,8 +42,8 @@ SMOKE = Scale(
     n_components=48,
     batch_size=50,
     schedules={
-        "paper": {"epoch": 1, "pretrain_max_iter": 10, "max_iter": 40},
-        "default": {"epoch": 10, "max_iter": 4, "decoder_max_iter": 1},
+        "paper": {"steps_per_epoch": 1, "pretrain_max_iter": 10, "max_iter": 40},
+        "default": {"steps_per_epoch": 10, "max_iter": 4, "decoder_max_iter": 1},
     },
     n_seeds=2,
     settings={"code_sizes": (4, 16, 48), "n_curve": 32},
@@ -62,8 +59,8 @@ DEMO = Scale(
     n_components=256,
     batch_size=100,
     schedules={
-        "paper": {"epoch": 3, "pretrain_max_iter": 30, "max_iter": 100},
-        "default": {"epoch": 15, "max_iter": 20},
+        "paper": {"steps_per_epoch": 3, "pretrain_max_iter": 30, "max_iter": 100},
+        "default": {"steps_per_epoch": 15, "max_iter": 20},
     },
     n_seeds=2,
     settings={"code_sizes": (10, 50, 100, 256), "n_curve": 64},
@@ -74,7 +71,10 @@ LAPTOP = Scale(
     name="laptop",
     summary="the paper's data, kernel and network; 2,000 steps of fine-tuning a network in "
     "place of 490,000",
-    schedules={"paper": {"epoch": 20}, "default": {"epoch": 100, "max_iter": 20}},
+    schedules={
+        "paper": {"steps_per_epoch": 20},
+        "default": {"steps_per_epoch": 100, "max_iter": 20},
+    },
     **_NETWORK,
 )
 WHOLE = Scale(
@@ -82,18 +82,15 @@ WHOLE = Scale(
     summary="the paper's schedule too: 490,000 steps of fine-tuning a network, and 147,000 "
     "for each layer before",
     schedules={
-        "paper": {"epoch": "pairs"},
-        "default": {"epoch": "pairs", "max_iter": 100, "decoder_max_iter": 25},
+        "paper": {"steps_per_epoch": "pairs"},
+        "default": {"steps_per_epoch": "pairs", "max_iter": 100, "decoder_max_iter": 25},
     },
     **_NETWORK,
 )
 
 
 def _count(kernel: ProbabilisticClusterKernel) -> dict[str, int]:
-    return {
-        "mixtures": kernel.n_mixtures_,
-        "posterior columns": len(kernel.mixtures_.weights),
-    }
+    return {"mixtures": kernel.n_mixtures_, "posterior columns": len(kernel.mixtures_.weights)}
 
 
 PAPER = Study(

@@ -8,8 +8,6 @@ from typing import Literal
 
 from dkae_study.results import Run
 
-__all__ = ["Claim", "Judgement", "Verdict", "own_verdict", "verdict"]
-
 Verdict = Literal["better", "reproduced", "not reproduced", "holds", "does not hold"]
 
 

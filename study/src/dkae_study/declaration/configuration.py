@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from dkae import DeepKernelizedAutoencoder
     from dkae_study.declaration.study import Scale, Study
 
-__all__ = ["data_config", "digest", "estimator_config", "kernel_config", "scale_config"]
-
 #: Present names of parameters, and those under which results have them.
 _NAMES_IN_RESULTS = {"steps_per_epoch": "epoch"}
 #: Parameters that came after the first results: no part of a configuration while at their default.

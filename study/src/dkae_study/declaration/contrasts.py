@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from dkae_study.results import Estimate, Point, Run, estimate, select
-
-__all__ = ["Contrast", "Difference", "contrast_recipes", "score"]
+from dkae_study.results.numbers import follow
 
 #: What is paired: a seed and, in a sweep, a value of the axis.
 Key = tuple[int, Point | None]
@@ -92,11 +91,10 @@ def score(*path: str, minus: str | None = None) -> Callable[[Sequence[Run]], dic
     def numbers(runs: Sequence[Run]) -> dict[Key, float]:
         found: dict[Key, float] = {}
         for run in runs:
-            scores: Any = run.scores
-            for name in path[:-1]:
-                scores = scores.get(name, {})
-            if scores.get(path[-1]) is not None:
-                found[run.seed, run.point] = scores[path[-1]] - (scores[minus] if minus else 0)
+            value = follow(run.scores, path)
+            if value is not None:
+                beside = follow(run.scores, (*path[:-1], minus)) if minus else 0
+                found[run.seed, run.point] = value - beside
         return found
 
     return numbers

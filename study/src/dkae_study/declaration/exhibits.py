@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from dkae_study.declaration.experiment import Experiment
     from dkae_study.declaration.study import Scale, Study
 
-__all__ = ["Drawing", "Findings", "Table"]
-
 
 @dataclass(frozen=True)
 class Findings:
@@ -31,6 +29,11 @@ class Findings:
     def recipes(self) -> tuple[str, ...]:
         """The recipes of the study, in its order, also those without runs."""
         return self.study.recipe_names
+
+    @property
+    def note(self) -> str:
+        """What stands below each figure."""
+        return f"scale: {self.scale.name}"
 
     def of(self, recipe: str) -> list[Run]:
         """Return the runs of a recipe."""

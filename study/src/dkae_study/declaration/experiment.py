@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from dkae_study.declaration.study import Scale
     from dkae_study.engine.workshop import Workshop
 
-__all__ = ["Experiment", "Models", "NetworkSpec", "Outcome", "Sweep"]
-
 #: Trained networks, by the names that an experiment gave them.
 Models = Mapping[str, "DeepKernelizedAutoencoder"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from dkae import DeepKernelizedAutoencoder
     from dkae.kernels import Kernel
     from dkae_study.declaration.experiment import Experiment
-
-__all__ = ["Data", "Part", "Recipe", "Scale", "Study"]
 
 
 class Part(NamedTuple):
@@ -166,12 +164,8 @@ def _find(kind: str, name: str, things: Iterable[Thing]) -> Thing:
     known = {thing.name: thing for thing in things}
     if name in known:
         return known[name]
+    nearest = get_close_matches(name, known, n=1)
     raise ValueError(
         f"{kind}={name!r} is not known: expected one of {', '.join(map(repr, known))}"
-        + _hint(name, list(known))
+        + (f"; did you mean {nearest[0]!r}?" if nearest else "")
     )
-
-
-def _hint(name: str, known: Sequence[str]) -> str:
-    nearest = get_close_matches(name, known, n=1)
-    return f"; did you mean {nearest[0]!r}?" if nearest else ""

@@ -10,8 +10,6 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-__all__ = ["give_back_freed_memory", "keep_freed_memory"]
-
 # Names and numbers of <malloc.h>.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _MIB = 2**20

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sized
 
+import numpy as np
 import torch
+from sklearn.base import clone
 
-from dkae_study.engine.cost import seconds_per_operation
+from dkae.training import Callback, Phase, Trainer
+from dkae_study.engine.cost import step_operations
 from dkae_study.engine.plan import Plan
+from dkae_study.engine.trainers import threads_for
+from dkae_study.engine.trainings import Training
 
-__all__ = ["describe", "estimate_seconds"]
+#: Steps that are timed; one before them is not.
+N_TIMED_STEPS = 4
 
 
 def estimate_seconds(plan: Plan, n_jobs: int = 1) -> float:
@@ -20,10 +27,38 @@ def estimate_seconds(plan: Plan, n_jobs: int = 1) -> float:
     measuring = share * sum(assignment.experiment.seconds for assignment in plan.todo)
     if not plan.networks:
         return measuring
-    at_once = min(n_jobs, len(plan.networks), torch.get_num_threads())
-    largest = max(plan.networks, key=lambda training: training.operations).estimator
-    speed = seconds_per_operation(largest, plan.study.data.n_features, n_jobs)
-    return plan.operations * speed / at_once + measuring
+    largest = max(plan.networks, key=lambda training: training.operations)
+    n_timed = min(n_jobs, torch.get_num_threads())
+    with threads_for(n_timed) as pool:
+        seconds = sum(pool.map(_seconds_per_operation, [largest] * n_timed)) / n_timed
+    return plan.operations * seconds / min(n_timed, len(plan.networks)) + measuring
+
+
+def _seconds_per_operation(training: Training) -> float:
+    """Time a few steps of a network, on noise."""
+    k, clock = training.estimator.batch_size, _Clock()
+    model = clone(training.estimator).set_params(
+        max_iter=1,
+        pretrain_max_iter=0,
+        decoder_max_iter=0,
+        steps_per_epoch=1 + N_TIMED_STEPS,
+        callbacks=[clock],
+    )
+    X = np.random.default_rng(0).random((k, training.layer_sizes[0]), dtype=np.float32)
+    model.fit(X, gram=np.eye(k, dtype=np.float32))
+    seconds = (clock.times[-1] - clock.times[0]) / N_TIMED_STEPS
+    return seconds / step_operations(training.layer_sizes, k)
+
+
+class _Clock(Callback):
+    """Notes when each step ends."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def on_step_end(self, trainer: Trainer, phase: Phase) -> None:
+        next(trainer.network.parameters()).sum().item()  # waits for a GPU
+        self.times.append(time.perf_counter())
 
 
 def describe(plan: Plan, n_jobs: int = 1) -> str:

@@ -14,8 +14,6 @@ from dkae_study.engine.trainings import Training
 from dkae_study.engine.workshop import Workshop
 from dkae_study.results import Job, ResultFileError, read_run
 
-__all__ = ["Assignment", "Plan", "make_plan"]
-
 #: Folder for networks, within that of the results.
 CACHE = "cache"
 

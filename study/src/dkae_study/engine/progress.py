@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+import sys
 
-from dkae.training.progress import Record, losses_of
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -15,12 +14,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from dkae.training import Callback, Phase, Record, Trainer, losses_of
 from dkae_study.engine.cost import operations_of
 from dkae_study.engine.plan import Plan
+from dkae_study.engine.trainers import StoppedError
 from dkae_study.engine.trainings import Training
 from dkae_study.results import Job
-
-__all__ = ["StudyProgress"]
 
 #: The time left comes from the speed of the last ten minutes.
 SPEED_PERIOD = 600.0
@@ -50,9 +49,9 @@ class StudyProgress:
             "all networks", total=total or None, losses="", visible=total > 0
         )
 
-    def training(self, training: Training) -> _NetworkProgress:
+    def training(self, training: Training) -> NetworkProgress:
         """Return what draws the bar of a network."""
-        return _NetworkProgress(training, self._bars, self._all)
+        return NetworkProgress(training, self._bars, self._all)
 
     def finished(self, job: Job, seconds: float, error: str | None) -> None:
         """Count a job."""
@@ -75,11 +74,8 @@ class StudyProgress:
         self._bars.stop()
 
 
-class _NetworkProgress:
-    """The bar of one network (a `dkae.training.progress.Progress`), which also moves that of all.
-
-    Its unit is an operation.
-    """
+class NetworkProgress(Callback):
+    """The bar of one network, which also moves that of all; its unit is an operation."""
 
     def __init__(self, training: Training, bars: Progress, everything: TaskID) -> None:
         self._name = _name_of(training)
@@ -91,36 +87,36 @@ class _NetworkProgress:
             {name: phase for name, phase in phases.items() if phase[0] > 0}
             for phases in (below, training.phases)
         ]
-        self._step = 0.0
-
-    def __enter__(self) -> Self:
-        self._own = self._bars.add_task("", total=None, losses="")
         self._left: float | None = None
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None or issubclass(kind, Exception):  # also if it failed: no more will come
-            self._go_on_to(0.0)
-        self._bars.remove_task(self._own)
+    def on_train_begin(self, trainer: Trainer) -> None:
+        self._own = self._bars.add_task("", total=None, losses="")
+        self._left = None
 
-    def start(self, phase: str, n_steps: int) -> None:
-        training = next(phases for phases in self._trainings if phase in phases)
+    def on_phase_begin(self, trainer: Trainer, phase: Phase) -> None:
+        training = next(phases for phases in self._trainings if phase.name in phases)
         if self._left is None:
             self._left = operations_of(training)
-        n_all, self._step = training[phase]
-        total = n_all * self._step
-        self._bars.reset(self._own, total=total, description=f"{self._name}, {phase}")
-        self._bars.advance(self._own, (n_all - n_steps) * self._step)
+        n_steps, self._step = training[phase.name]
+        n_done = trainer.epoch * trainer.n_steps
+        description = f"{self._name}, {phase.name}"
+        self._bars.reset(self._own, total=n_steps * self._step, description=description)
+        self._bars.advance(self._own, n_done * self._step)
         # Whatever was done before an interruption, also whole phases, counts as done.
-        later = dict(list(training.items())[list(training).index(phase) + 1 :])
-        self._go_on_to(n_steps * self._step + operations_of(later))
+        later = dict(list(training.items())[list(training).index(phase.name) + 1 :])
+        self._go_on_to((n_steps - n_done) * self._step + operations_of(later))
 
-    def step(self) -> None:
+    def on_step_end(self, trainer: Trainer, phase: Phase) -> None:
         self._bars.advance(self._own, self._step)
         self._go_on_to((self._left or 0.0) - self._step)
 
-    def epoch(self, record: Record) -> None:
+    def on_epoch_end(self, trainer: Trainer, phase: Phase, record: Record) -> None:
         self._bars.update(self._own, losses=losses_of(record))
+
+    def on_train_end(self, trainer: Trainer) -> None:
+        if not isinstance(sys.exception(), KeyboardInterrupt | StoppedError):
+            self._go_on_to(0.0)  # also if it failed: no more will come
+        self._bars.remove_task(self._own)
 
     def _go_on_to(self, left: float) -> None:
         """Move the bar of all until only this is left of this training."""

@@ -20,8 +20,6 @@ import torch
 from dkae import __version__
 from dkae_study.engine.allocation import give_back_freed_memory
 
-__all__ = ["commit", "machine", "peak_memory", "versions"]
-
 
 def versions() -> dict[str, str]:
     """Return the versions of what computes."""

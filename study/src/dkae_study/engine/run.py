@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import time
 import traceback
+import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from dkae.training.batches import batches_per_epoch
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from dkae.training import batches_per_epoch
 from dkae_study.engine import provenance
-from dkae_study.engine.cost import steps_per_epoch
 from dkae_study.engine.plan import Assignment, Plan
-from dkae_study.engine.trainers import Observer, Trainer, trainer
+from dkae_study.engine.trainers import Observer, Train, trainer
 from dkae_study.engine.workshop import Workshop
 from dkae_study.results import Job, Run, write_run
-
-__all__ = ["Failure", "Reporter", "run_plan"]
 
 
 class Reporter(Observer, Protocol):
@@ -45,25 +44,34 @@ def run_plan(plan: Plan, reporter: Reporter, n_jobs: int = 1) -> list[Failure]:
     """Run all that is to be done, `n_jobs` networks at once, and return what failed."""
     provenance.commit()
     plan.workshop.cache.mkdir(parents=True, exist_ok=True)
-    failures = []
-    # The limit holds for all of the process: without it, what is measured while a network is
-    # trained would differ in its last digits.
-    with (
-        threadpool_limits(1, user_api="blas"),
-        trainer(plan.workshop, plan.networks, reporter, n_jobs) as train,
-    ):
-        for assignment in plan.todo:
-            job, start, error = assignment.job, time.perf_counter(), None
-            try:
-                write_run(_run(plan.workshop, assignment, train, n_jobs), assignment.path)
-            except Exception as problem:
-                error = f"{type(problem).__name__}: {problem}"
-                failures.append(Failure(job, error, traceback.format_exc()))
-            reporter.finished(job, time.perf_counter() - start, error)
-    return failures
+    with warnings.catch_warnings():
+        # The next call goes on from the checkpoint: nobody will use the half-trained model.
+        warnings.filterwarnings("ignore", "training was interrupted", ConvergenceWarning)
+        # The limit holds for all of the process: without it, what is measured while a network is
+        # trained would differ in its last digits.
+        with (
+            threadpool_limits(1, user_api="blas"),
+            trainer(plan.workshop, plan.networks, reporter, n_jobs) as train,
+        ):
+            found = [_try(plan, assignment, reporter, train, n_jobs) for assignment in plan.todo]
+    return [failure for failure in found if failure is not None]
 
 
-def _run(workshop: Workshop, assignment: Assignment, train: Trainer, n_jobs: int) -> Run:
+def _try(
+    plan: Plan, assignment: Assignment, reporter: Reporter, train: Train, n_jobs: int
+) -> Failure | None:
+    """Run one job and write its result, or return why there is none."""
+    job, start, error, failure = assignment.job, time.perf_counter(), None, None
+    try:
+        write_run(_run(plan.workshop, assignment, train, n_jobs), assignment.path)
+    except Exception as problem:
+        error = f"{type(problem).__name__}: {problem}"
+        failure = Failure(job, error, traceback.format_exc())
+    reporter.finished(job, time.perf_counter() - start, error)
+    return failure
+
+
+def _run(workshop: Workshop, assignment: Assignment, train: Train, n_jobs: int) -> Run:
     job, trainings = assignment.job, assignment.trainings
     started, start = datetime.now(UTC), time.perf_counter()
     with provenance.peak_memory() as memory:
@@ -98,10 +106,10 @@ def _counts(workshop: Workshop, assignment: Assignment) -> dict[str, Any]:
     n_rows, k = workshop.scale.n_train, workshop.scale.batch_size
     # All networks of a job have the schedule of its recipe.
     estimator = next(iter(assignment.trainings.values())).estimator
-    n_batches = batches_per_epoch(n_rows, k, steps_per_epoch(estimator))
+    n_batches = batches_per_epoch(n_rows, k, estimator.steps_per_epoch)
     return {
         "rows": {name: len(part.X) for name, part in workshop.parts.items()},
-        **workshop.study.kernel_counts(workshop.kernel(assignment.job.seed).fitted),
+        **workshop.study.kernel_counts(workshop.kernel(assignment.job.seed)),
         "layers": {name: t.layer_sizes for name, t in assignment.trainings.items()},
         "batch size": k,
         "batches that see each pair once": batches_per_epoch(n_rows, k, "pairs"),

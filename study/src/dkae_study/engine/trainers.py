@@ -14,23 +14,21 @@ from contextlib import contextmanager
 from typing import Protocol
 
 import torch
-from dkae.training.progress import Progress, Record
 
 from dkae import DeepKernelizedAutoencoder
+from dkae.training import Callback
 from dkae_study.engine.trainings import Training
 from dkae_study.engine.workshop import Workshop
 
-__all__ = ["Observer", "Trainer", "choose_jobs", "trainer"]
-
 #: Returns a trained network, when it is ready.
-Trainer = Callable[[Training], DeepKernelizedAutoencoder]
+Train = Callable[[Training], DeepKernelizedAutoencoder]
 
 
 class Observer(Protocol):
     """Wants to know which networks are trained."""
 
-    def training(self, training: Training) -> Progress:
-        """Return what is to be told of a network's steps; several may be trained at once."""
+    def training(self, training: Training) -> Callback:
+        """Return what follows the training of a network; several may be trained at once."""
 
 
 def choose_jobs(wanted: int | None) -> int:
@@ -39,9 +37,7 @@ def choose_jobs(wanted: int | None) -> int:
     Not fewer if fewer are left: the last digits of a network depend on the threads that it has,
     and must not depend on when the study was interrupted.
     """
-    if wanted is None:
-        return 1 if _has_gpu() else torch.get_num_threads()
-    return wanted
+    return wanted or (1 if _has_gpu() else torch.get_num_threads())
 
 
 def _has_gpu() -> bool:
@@ -49,67 +45,61 @@ def _has_gpu() -> bool:
 
 
 @contextmanager
+def threads_for(n_jobs: int) -> Iterator[ThreadPoolExecutor]:
+    """Give a thread for each of `n_jobs` networks, with an equal share of torch's threads.
+
+    The caller's own work has as many meanwhile. What has not begun when it leaves never will.
+    """
+    n_threads = torch.get_num_threads()
+    share = max(1, n_threads // n_jobs)
+    pool = ThreadPoolExecutor(n_jobs, initializer=torch.set_num_threads, initargs=(share,))
+    torch.set_num_threads(share)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(n_threads)  # a new thread takes the last number set in any thread
+
+
+@contextmanager
 def trainer(
     workshop: Workshop, ahead: Sequence[Training], observer: Observer, n_jobs: int
-) -> Iterator[Trainer]:
+) -> Iterator[Train]:
     """Give a function that returns trained networks; those in `ahead` are made ahead of it.
 
-    `n_jobs` of them are trained at once, in their order, with an equal share of torch's threads
-    each; the caller's own work has as many meanwhile. If the caller leaves early, training ends.
+    `n_jobs` of them are trained at once, in their order. If the caller leaves early, training ends.
     """
     if n_jobs == 1:
-        yield lambda training: workshop.train(training, observer.training(training))
+        yield lambda training: workshop.train(training, [observer.training(training)])
         return
-    n_threads, stop = torch.get_num_threads(), threading.Event()
-    share = max(1, n_threads // n_jobs)
+    stop = threading.Event()
 
     def train(training: Training) -> None:
-        workshop.train(training, _Stoppable(observer.training(training), stop))
+        workshop.train(training, [_StopWhen(stop), observer.training(training)])
 
     def wait(training: Training) -> DeepKernelizedAutoencoder:
         if training in futures:
             futures[training].result()
         return workshop.train(training)  # from the cache
 
-    pool = ThreadPoolExecutor(n_jobs, initializer=torch.set_num_threads, initargs=(share,))
-    try:
+    with threads_for(n_jobs) as pool:
         futures = {training: pool.submit(train, training) for training in ahead}
-        torch.set_num_threads(share)
-        yield wait
-    finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(n_threads)
+        try:
+            yield wait
+        finally:
+            stop.set()
 
 
-class _Interrupted(KeyboardInterrupt):
+class StoppedError(Exception):
     """The study was left while this network was being trained."""
 
 
-class _Stoppable:
-    """Tells another one of the steps, and ends the training when it is time to stop.
+class _StopWhen(Callback):
+    """Ends a training in another thread: Ctrl-C reaches the main thread alone."""
 
-    Ctrl-C reaches the main thread alone.
-    """
-
-    def __init__(self, progress: Progress, stop: threading.Event) -> None:
-        self.progress = progress
+    def __init__(self, stop: threading.Event) -> None:
         self.stop = stop
 
-    def __enter__(self) -> _Stoppable:
-        self.progress.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.progress.__exit__(*error)  # type: ignore[arg-type]
-
-    def start(self, phase: str, n_steps: int) -> None:
-        self.progress.start(phase, n_steps)
-
-    def step(self) -> None:
+    def on_step_end(self, trainer: object, phase: object) -> None:
         if self.stop.is_set():
-            raise _Interrupted
-        self.progress.step()
-
-    def epoch(self, record: Record) -> None:
-        self.progress.epoch(record)
+            raise StoppedError

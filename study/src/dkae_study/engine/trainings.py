@@ -17,8 +17,6 @@ from dkae_study.declaration.configuration import (
 )
 from dkae_study.engine.cost import Phases, layer_sizes, operations_of, phases_of
 
-__all__ = ["Training", "Trainings"]
-
 
 @dataclass(frozen=True, eq=False)
 class Training:

@@ -10,24 +10,23 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from dkae.training.progress import Progress, Silence
 from sklearn.base import clone
 
 from dkae import DeepKernelizedAutoencoder
-from dkae._runtime.files import replacing
-from dkae.networks import Autoencoder
-from dkae.persistence import load, save
+from dkae.grams import Gram
+from dkae.kernels import Kernel
+from dkae.networks import Autoencoder, StackedNetwork
+from dkae.persistence import load, replacing, save
+from dkae.training import Callback
 from dkae_study.declaration import NetworkSpec, Part, Scale, Study
 from dkae_study.engine import provenance
-from dkae_study.engine.kernels import SharedKernel
 from dkae_study.engine.trainings import Training, Trainings
-
-__all__ = ["Workshop"]
 
 Result = TypeVar("Result")
 
@@ -52,7 +51,7 @@ class Workshop:
         self.scale = scale
         self.cache = cache
         self.trainings = Trainings(study, scale, cache)
-        self._kernels: dict[tuple[int, tuple[Any, ...]], SharedKernel] = {}
+        self._kernels: dict[tuple[int, tuple[Any, ...]], tuple[Kernel, dict[str, Gram]]] = {}
         self._kernels_lock = threading.Lock()
         self._layers_locks: dict[Path, threading.Lock] = {}
         self._notes: dict[tuple[Any, ...], Any] = {}
@@ -75,37 +74,45 @@ class Workshop:
         """The rows for training, validation and test."""
         return self.study.parts(self.scale)
 
-    def kernel(self, seed: int, **changes: Any) -> SharedKernel:
-        """Return the kernel of a seed, for the training rows; `changes` are other parameters."""
-        key = seed, tuple(sorted(changes.items()))
+    def kernel(self, seed: int, **changes: Any) -> Kernel:
+        """Return the kernel of a seed, fitted to the training rows; `changes` are parameters."""
         with self._kernels_lock:
-            if key not in self._kernels:
-                # A kernel of the paper's size takes 175 MB. Seeds come in turn, those of the
-                # networks in training before that of the run that is being measured.
-                seeds = {seed, *[other for other, _ in self._kernels][-1:]}
-                self._kernels = {k: v for k, v in self._kernels.items() if k[0] in seeds}
-                params = dict(self.scale.kernel) | changes
-                kernel = self.study.kernel(**params, random_state=seed)
-                rows = {name: part.X for name, part in self.parts.items()}
-                self._kernels[key] = SharedKernel(kernel, rows)
-            return self._kernels[key]
+            return self._fitted(seed, changes)[0]
 
-    def gram(self, seed: int, part: str, **changes: Any) -> Any:
+    def gram(self, seed: int, part: str, **changes: Any) -> Gram:
         """Return the Gram matrix of a seed's kernel on a part of the data, prepared once."""
-        return self.kernel(seed, **changes).on(self.parts[part].X)
+        with self._kernels_lock:
+            kernel, grams = self._fitted(seed, changes)
+            if part not in grams:
+                grams[part] = kernel.on(self.parts[part].X)
+            return grams[part]
+
+    def _fitted(self, seed: int, changes: dict[str, Any]) -> tuple[Kernel, dict[str, Gram]]:
+        """Return a fitted kernel and its Gram matrices so far; the caller holds the lock."""
+        key = seed, tuple(sorted(changes.items()))
+        if key not in self._kernels:
+            # A kernel of the paper's size takes 175 MB. Seeds come in turn, those of the networks
+            # in training before that of the run that is being measured.
+            seeds = {seed, *[other for other, _ in self._kernels][-1:]}
+            self._kernels = {k: v for k, v in self._kernels.items() if k[0] in seeds}
+            kernel = self.study.kernel(**(dict(self.scale.kernel) | changes), random_state=seed)
+            with warnings.catch_warnings():
+                # Every result states how many mixtures converged.
+                warnings.filterwarnings("ignore", ".*did not converge", UserWarning)
+                self._kernels[key] = kernel.fit(self.parts["train"].X), {}
+        return self._kernels[key]
 
     # --- networks ----------------------------------------------------------------------------
 
     def train(
-        self, what: NetworkSpec | Training, progress: Progress | None = None
+        self, what: NetworkSpec | Training, callbacks: Sequence[Callback] = ()
     ) -> DeepKernelizedAutoencoder:
         """Return the trained network: from the cache, from a checkpoint, or from the start."""
         training = what if isinstance(what, Training) else self.trainings.of(what)
         if training.is_done:
             return _load(training.path)
-        progress = Silence() if progress is None else progress
-        lower = None if training.below is None else self._pretrain(training.below, progress)
-        return self._fit(training, progress, lower)
+        lower = None if training.below is None else self._pretrain(training.below, callbacks)
+        return self._fit(training, callbacks, lower)
 
     def describe(self, training: Training, model: DeepKernelizedAutoencoder) -> dict[str, Any]:
         """Return what a result file says of a network."""
@@ -123,27 +130,35 @@ class Workshop:
             "history": _columns(history),
         }
 
-    def _pretrain(self, below: Training, progress: Progress) -> Autoencoder:
+    def _pretrain(self, below: Training, callbacks: Sequence[Callback]) -> Autoencoder:
         """Return the layers below a code, pretrained."""
         if not below.is_done:
             with self._layers_locks.setdefault(below.path, threading.Lock()):  # many need the same
                 if not below.is_done:
-                    return self._fit(below, progress).network_
-        return _load(below.path).network_
+                    self._fit(below, callbacks)
+        return cast(Autoencoder, _load(below.path).network_)
 
     def _fit(
-        self, training: Training, progress: Progress, lower: Autoencoder | None = None
+        self, training: Training, callbacks: Sequence[Callback], lower: Autoencoder | None = None
     ) -> DeepKernelizedAutoencoder:
-        """Train a model and keep it; its checkpoint goes when the model is on disk."""
+        """Train a model and keep it; its checkpoint goes when the model is on disk.
+
+        Whatever ends the training early is raised before anything is written.
+        """
         model: DeepKernelizedAutoencoder = clone(training.estimator)
+        X, gram = self.parts["train"].X, None
         if training.spec is not None:
-            model.set_params(kernel=self.kernel(training.spec.seed))
+            gram = self.gram(training.spec.seed, "train")
+            model.kernel = "precomputed"  # its file must not name another kernel
+        if lower is not None:
+            model.network = StackedNetwork.of(model, X, lower)
+        model.callbacks = list(callbacks)
         checkpoint, start = training.path.with_suffix(".checkpoint"), time.perf_counter()
         note: dict[str, Any] = {"resumed": checkpoint.exists(), "commit": provenance.commit()}
-        model.verbose = progress
-        model.fit(self.parts["train"].X, checkpoint=checkpoint, pretrained=lower)
-        model.verbose = 0
+        model.fit(X, gram=gram, checkpoint=checkpoint)
         note["seconds"] = round(time.perf_counter() - start, 1)
+        # As it comes from the cache: neither what watched it nor what it started from.
+        model.set_params(callbacks=None, network=None)
         with replacing(training.path.with_suffix(".json")) as temporary:
             temporary.write_text(json.dumps(note), encoding="utf-8")
         save(model, training.path)

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dkae import metrics
+from dkae.plotting import STYLE, new_figure
 from dkae.spectral import KernelPCA, spectral_clustering
 from dkae_study.declaration import (
     Claim,
@@ -33,12 +34,9 @@ from dkae_study.declaration import (
     score,
 )
 from dkae_study.engine.workshop import Workshop
-from dkae_study.report.charts import BARS, draw_row_dots, legend_above, name_rows, shifts_of
-from dkae_study.report.style import STYLE, looks_of, new_figure
+from dkae_study.report.charts import BARS, draw_row_dots, legend_above, name_rows
 from dkae_study.results import Job, Run, estimate
 from dkae_study.results.numbers import count_seeds, estimate_of
-
-__all__ = ["CODE_SPACE"]
 
 N_CLASSES = 10
 N_STARTS = 10
@@ -65,11 +63,11 @@ def _measure(workshop: Workshop, job: Job, models: Models) -> Outcome:
 def _rivals(workshop: Workshop, train: Part, test: Part, seed: int) -> dict[str, Any]:
     """Return the scores without a network, which are the same for all recipes."""
     n_components = workshop.scale.settings["n_curve"]
-    kernel = workshop.kernel(seed)
-    pca = KernelPCA(n_components, kernel=kernel, center=False, random_state=seed)
+    pca = KernelPCA(n_components, center=False, random_state=seed)
+    pca.fit(train.X, gram=workshop.gram(seed, "train"))
     return {
         "raw input": _evaluate(train, test, seed),
-        "kernel PCA": _evaluate_codes(pca.fit(train.X), train, test, seed),
+        "kernel PCA": _evaluate_codes(pca, train, test, seed),
     }
 
 
@@ -153,12 +151,13 @@ def _draw(findings: Findings) -> Figure:
         "k-means": ("k-means", "accuracy"),
         "spectral clustering": ("spectral", "accuracy"),
     }
-    looks, shifts = looks_of(findings.recipes), shifts_of(findings.recipes)
-    figure = new_figure(7.6, 0.4 * len(names) + 1.4, findings.scale.name)
+    figure = new_figure(7.6, 0.4 * len(names) + 1.4, findings.note)
     for ax, (title, path) in zip(figure.subplots(1, 3, sharey=True), panels.items(), strict=True):
-        for recipe in findings.recipes:
-            found = [estimate_of(findings.of(recipe), name, *path) for name in names]
-            draw_row_dots(ax, found, shifts[recipe], looks[recipe], f"{recipe} recipe")
+        found = {
+            recipe: [estimate_of(findings.of(recipe), name, *path) for name in names]
+            for recipe in findings.recipes
+        }
+        draw_row_dots(ax, found)
         ax.set(title=title, xlabel="accuracy (fraction)")
     name_rows(figure.axes[0], names)
     legend_above(figure)

@@ -9,22 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dkae.grams import Gram
 from dkae.spectral import KernelPCA, PreImage
 from dkae_study.engine.workshop import Workshop
-
-__all__ = [
-    "ALL_DIGITS",
-    "ALPHA",
-    "DIGITS",
-    "NOISE",
-    "N_COMPONENTS",
-    "PAIR",
-    "Denoiser",
-    "Task",
-    "kernel_pca",
-    "make_task",
-    "there_and_back",
-]
 
 #: The digits of Table 2, and those that are denoised beside it.
 PAIR, ALL_DIGITS = "5 and 6", "all digits"
@@ -63,18 +50,12 @@ def there_and_back(model: Any) -> Denoiser:
     return lambda x: np.asarray(model.inverse_transform(model.transform(x)))
 
 
-def kernel_pca(train: NDArray[Any], kernel: Any, seed: int, alpha: float | str) -> Denoiser:
-    """Fit kernel PCA and its pre-image: the PCK uncentred as in Fig. 5, RBF centred."""
+def kernel_pca(train: NDArray[Any], prior: Gram | None, seed: int, alpha: float | str) -> Denoiser:
+    """Fit kernel PCA and its pre-image: of the prior uncentred as in Fig. 5, else RBF, centred."""
     n = N_EXACT_ROWS if len(train) <= N_EXACT_ROWS else N_FEATURES
     preimage = PreImage(alpha=alpha, max_samples=n, random_state=seed)
-    model = KernelPCA(
-        N_COMPONENTS,
-        kernel=kernel,
-        center=kernel == "rbf",
-        preimage=preimage,
-        random_state=seed,
-    )
+    model = KernelPCA(N_COMPONENTS, center=prior is None, preimage=preimage, random_state=seed)
     with warnings.catch_warnings():
         # That the pre-image is approximated for all digits stands among the assumptions.
         warnings.filterwarnings("ignore", message=".*max_samples", category=UserWarning)
-        return there_and_back(model.fit(train))
+        return there_and_back(model.fit(train, gram=prior))

@@ -45,8 +45,6 @@ from dkae_study.experiments.denoising_exhibits import figures, tables
 from dkae_study.results import Job, Run, estimate
 from dkae_study.results.pictures import pack
 
-__all__ = ["DENOISING"]
-
 #: Networks that learn to denoise see noise of a random size up to this.
 TRAINING_NOISE = 0.5
 N_PICTURES = 10
@@ -87,10 +85,10 @@ def _measure(workshop: Workshop, job: Job, models: Models) -> Outcome:
 def _rivals(workshop: Workshop, seed: int, train: NDArray[Any]) -> Iterator[tuple[str, Denoiser]]:
     """Yield the ways to denoise without a network, which are the same for all recipes."""
     yield "linear PCA", there_and_back(PCA(N_COMPONENTS, random_state=seed).fit(train))
-    prior = workshop.kernel(seed)
+    prior = workshop.kernel(seed).on(train)
     yield "kernel PCA, PCK", kernel_pca(train, prior, seed, ALPHA)
     yield "kernel PCA, PCK, α by grid", kernel_pca(train, prior, seed, "grid")
-    yield "kernel PCA, RBF", kernel_pca(train, "rbf", seed, "grid")
+    yield "kernel PCA, RBF", kernel_pca(train, None, seed, "grid")
 
 
 def _methods(job: Job, models: Models, train: NDArray[Any]) -> Iterator[tuple[str, Denoiser]]:

@@ -8,24 +8,14 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from dkae.plotting import GREEN, INK, PURPLE, STYLE, new_figure, plain_log_ticks
 from dkae_study.declaration import Drawing, Findings, Table
 from dkae_study.experiments.denoisers import PAIR
-from dkae_study.report.charts import BARS, draw_row_dots, legend_above, name_rows, shifts_of
+from dkae_study.report.charts import BARS, draw_row_dots, legend_above, name_rows
 from dkae_study.report.images import draw_image_rows
-from dkae_study.report.style import (
-    GREEN,
-    INK,
-    PURPLE,
-    STYLE,
-    looks_of,
-    new_figure,
-    plain_log_ticks,
-)
 from dkae_study.results import Estimate, Run
 from dkae_study.results.numbers import Cell, collect, estimate_of
 from dkae_study.results.pictures import unpack
-
-__all__ = ["figures", "tables"]
 
 
 def figures(findings: Findings) -> list[Drawing]:
@@ -57,7 +47,7 @@ def _images(findings: Findings) -> list[Drawing]:
                 "is not clipped; what lies beyond black and white cannot be seen."
             )
             shape = findings.study.data.row_shape
-            figure = draw_image_rows(rows, shape, scale=findings.scale.name)
+            figure = draw_image_rows(rows, shape, note=findings.note)
             name = f"{findings.experiment.name}-{recipe}-{point}"
             drawings.append(Drawing(name, figure, caption, caption, is_image=True))
     return drawings
@@ -68,14 +58,14 @@ def _draw_errors(findings: Findings, references: Mapping[str, float]) -> Figure:
     """Draw the error of each method, best on top, with reference values as upright lines."""
     parts = list(dict.fromkeys(part for run in findings.runs for part in run.scores))
     methods = _sorted_methods(findings.runs, parts[0])
-    looks, shifts = looks_of(findings.recipes), shifts_of(findings.recipes)
-    figure = new_figure(7.6, 0.36 * len(methods) + 1.5, findings.scale.name)
+    figure = new_figure(7.6, 0.36 * len(methods) + 1.5, findings.note)
     panels = figure.subplots(1, len(parts), sharey=True, squeeze=False)[0]
     for ax, part in zip(panels, parts, strict=True):
-        for recipe in findings.recipes:
-            runs = findings.of(recipe)
-            found = [_error_of(runs, part, method, "mse") for method in methods]
-            draw_row_dots(ax, found, shifts[recipe], looks[recipe], f"{recipe} recipe")
+        found = {
+            recipe: [_error_of(findings.of(recipe), part, method, "mse") for method in methods]
+            for recipe in findings.recipes
+        }
+        draw_row_dots(ax, found)
         ax.set(title=f"digits {part}" if part == PAIR else part, xlabel="MSE per pixel")
         plain_log_ticks(ax, "x")
     lines = zip(references.items(), (GREEN, PURPLE, INK), ("--", "-.", ":"), strict=False)

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dkae import metrics
+from dkae.plotting import INK, SOFT, STYLE, new_figure
 from dkae_study.declaration import (
     Claim,
     Contrast,
@@ -27,12 +28,9 @@ from dkae_study.declaration import (
     verdict,
 )
 from dkae_study.engine.workshop import Workshop
-from dkae_study.report.charts import BARS, legend_above
-from dkae_study.report.style import INK, SOFT, STYLE, Look, looks_of, new_figure
+from dkae_study.report.charts import BARS, Look, legend_above, looks_of
 from dkae_study.results import Estimate, Job, Run, estimate
 from dkae_study.results.numbers import MINUS, MISSING, count_seeds, estimate_of
-
-__all__ = ["IDEAL_KERNEL"]
 
 #: The three matrices of Table 1.
 MATRICES = ("P", "K_AE", "C")
@@ -125,7 +123,7 @@ def _draw(findings: Findings) -> Figure:
     """Draw the distance to the ideal kernel: a line for each seed, which has all three matrices."""
     looks = {r: look for r, look in looks_of(findings.recipes).items() if findings.of(r)}
     paper = findings.experiment.paper_values
-    figure = new_figure(7.6, 3.5, findings.scale.name)
+    figure = new_figure(7.6, 3.5, findings.note)
     panels = figure.subplots(1, len(looks), sharey=True, squeeze=False)[0]
     for ax, (recipe, look) in zip(panels, looks.items(), strict=True):
         _draw_seeds(ax, findings.of(recipe), look, f"mean, {recipe} recipe")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from dkae import metrics
+from dkae.grams import Gram
 from dkae.spectral import KernelPCA
 from dkae_study.declaration import (
     Claim,
@@ -25,8 +26,6 @@ from dkae_study.declaration.contrasts import Key
 from dkae_study.engine.workshop import Workshop
 from dkae_study.experiments.kernel_pca_exhibits import PARTS, figures, tables
 from dkae_study.results import Job, Run, estimate
-
-__all__ = ["KERNEL_PCA", "crossing"]
 
 PAPER_CROSSING = 16
 
@@ -51,26 +50,26 @@ class _Curve(NamedTuple):
     """Rows, the kernel's Gram matrix, and L_c of kernel PCA for each m: what no network changes."""
 
     X: NDArray[Any]
-    gram: Any
+    gram: Gram
     losses: NDArray[Any]
 
 
 def _curves(workshop: Workshop, seed: int) -> dict[str, _Curve]:
-    kernel = workshop.kernel(seed)
-    train, test = (workshop.parts[name].X for name in ("train", "test"))
+    (train, train_gram), (test, test_gram) = (
+        (workshop.parts[name].X, workshop.gram(seed, name)) for name in ("train", "test")
+    )
     n_curve = workshop.scale.settings["n_curve"]
-    pca = KernelPCA(n_curve, kernel=kernel, center=False, random_state=seed)
+    pca = KernelPCA(n_curve, center=False, random_state=seed)
     # L_c depends on the number of rows: as many training rows as there are test rows.
     n = len(test)
     parts = {
-        "in_sample": (pca.fit_transform(train)[:n], train[:n]),
-        "out_of_sample": (pca.transform(test), test),
+        "in_sample": (train[:n], train_gram[:n], pca.fit_transform(train, gram=train_gram)[:n]),
+        "out_of_sample": (test, test_gram, pca.transform(test)),
     }
-    curves = {}
-    for name, (components, X) in parts.items():
-        gram = kernel.on(X)
-        curves[name] = _Curve(X, gram, metrics.alignment_loss_curve(components, gram))
-    return curves
+    return {
+        name: _Curve(X, gram, metrics.alignment_loss_curve(components, gram))
+        for name, (X, gram, components) in parts.items()
+    }
 
 
 def crossing(losses: NDArray[Any], level: float) -> int | None:

@@ -11,22 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from dkae.plotting import INK, PAPER, SOFT, STYLE, new_figure, plain_log_ticks
 from dkae_study.declaration import Drawing, Findings, Table
-from dkae_study.report.charts import legend_above
-from dkae_study.report.style import (
-    INK,
-    PAPER,
-    SOFT,
-    STYLE,
-    Look,
-    looks_of,
-    new_figure,
-    plain_log_ticks,
-)
+from dkae_study.report.charts import Look, legend_above, looks_of
 from dkae_study.results import Estimate, Run, estimate
 from dkae_study.results.numbers import MISSING, Cell, collect, estimate_of
-
-__all__ = ["PARTS", "figures", "tables"]
 
 #: Rows that kernel PCA was fitted to, and others.
 PARTS = {"in_sample": "training rows", "out_of_sample": "test rows"}
@@ -47,7 +36,7 @@ def figures(findings: Findings) -> list[Drawing]:
 def _draw(findings: Findings) -> Figure:
     """Draw L_c of kernel PCA over the number of components, and that of the autoencoders."""
     paper_m = findings.experiment.paper_values["crossing"]
-    figure = new_figure(7.6, 3.6, findings.scale.name)
+    figure = new_figure(7.6, 3.6, findings.note)
     for ax, (part, title) in zip(figure.subplots(1, 2, sharey=True), PARTS.items(), strict=True):
         _draw_kernel_pca(ax, findings, part)
         for i, (recipe, look) in enumerate(looks_of(findings.recipes).items()):

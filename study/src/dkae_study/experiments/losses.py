@@ -10,14 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dkae import DeepKernelizedAutoencoder, metrics
+from dkae.plotting import STYLE, new_figure, plain_log_ticks
 from dkae_study.declaration import Drawing, Findings, Models, Outcome, Table
 from dkae_study.engine.workshop import Workshop
-from dkae_study.report.charts import BARS, legend_above
-from dkae_study.report.style import STYLE, Look, looks_of, new_figure, plain_log_ticks
+from dkae_study.report.charts import BARS, Look, legend_above, looks_of
 from dkae_study.results import Job, Run
 from dkae_study.results.numbers import Cell, estimate_of, format_point, groups_of
-
-__all__ = ["SCORES", "loss_table", "measure_parts", "part_scores", "sweep_figures", "sweep_tables"]
 
 #: Rows of the blocks over which L_c is averaged, as training sees it.
 N_BLOCK_ROWS = 200
@@ -80,7 +78,7 @@ def _draw_sweep(findings: Findings, axis: str) -> Figure:
     The values stand at equal distances: 0 and 0.01, or 10 and 50, would else be one dot.
     """
     points = _points(findings.runs)
-    figure = new_figure(7.6, 3.4, findings.scale.name)
+    figure = new_figure(7.6, 3.4, findings.note)
     for ax, (loss, title) in zip(figure.subplots(1, 2), _PANELS.items(), strict=True):
         for recipe, look in looks_of(findings.recipes).items():
             _draw_line(ax, findings.of(recipe), points, loss, look, f"{recipe} recipe")

@@ -31,8 +31,6 @@ from dkae_study.results import Job, Run, estimate
 from dkae_study.results.numbers import MINUS, estimate_of
 from dkae_study.results.pictures import pack, unpack
 
-__all__ = ["TRADEOFF", "rows_by_class"]
-
 #: λ of the plain autoencoder, of the paper's choice, and of its "non-optimal" one.
 WEIGHTS = (0.0, 0.1, 0.75)
 #: Rows of each class in the Gram matrices that are drawn.
@@ -114,14 +112,14 @@ def _figures(findings: Findings) -> list[Drawing]:
         pictures = {name: unpack(packed) for name, packed in run.pictures.items()}
         name, which = f"{findings.experiment.name}-{recipe}", f"{recipe} recipe, seed {run.seed}"
         if rows := _named(pictures, _IMAGES):
-            figure = draw_image_rows(rows, findings.study.data.row_shape, scale=findings.scale.name)
+            figure = draw_image_rows(rows, findings.study.data.row_shape, note=findings.note)
             caption = f"Test digits and what the decoders make of their codes, {which}."
             drawings.append(Drawing(f"{name}-digits", figure, caption, caption, is_image=True))
         grams = dict(_stretch(key, gram) for key, gram in _named(pictures, _GRAMS).items())
         if grams and "gram classes" in pictures:
             classes = np.rint(pictures["gram classes"]).astype(int)
             label = "from low to high in each matrix"
-            figure = draw_gram_matrices(grams, classes, label=label, scale=findings.scale.name)
+            figure = draw_gram_matrices(grams, classes, label=label, note=findings.note)
             caption = (
                 f"Gram matrices of test digits sorted by class, {which}: the prior, and "
                 "inner products of codes. L_c leaves the scale open: each matrix has the colours "

@@ -1,20 +1,43 @@
-"""Parts that figures of several experiments have in common."""
+"""What the figures of several experiments share: looks of the recipes, legends, rows of dots."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dkae_study.report.style import Look
+from dkae.plotting import BLUE, GREEN, PURPLE, VERMILLION
 from dkae_study.results import Estimate
-
-__all__ = ["BARS", "draw_row_dots", "legend_above", "name_rows", "shifts_of"]
 
 #: What captions say of the intervals.
 BARS = "Bars: 95 % interval over the seeds, where there are several."
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a series is drawn: colour, marker and dash, so that no one of them is needed alone."""
+
+    color: str
+    marker: str
+    dash: str
+
+
+#: The looks of a study's recipes, in their order.
+LOOKS = (
+    Look(VERMILLION, "s", "--"),
+    Look(BLUE, "o", "-"),
+    Look(GREEN, "D", "-."),
+    Look(PURPLE, "^", ":"),
+)
+
+
+def looks_of(recipes: Sequence[str]) -> dict[str, Look]:
+    """Return how each recipe of a study is drawn, the same in every figure."""
+    return dict(zip(recipes, cycle(LOOKS), strict=False))
 
 
 def legend_above(figure: Figure, n_columns: int = 4) -> None:
@@ -29,27 +52,22 @@ def legend_above(figure: Figure, n_columns: int = 4) -> None:
     figure.legend(handles, names, loc="outside upper left", ncols=min(n_columns, len(names)))
 
 
-def shifts_of(recipes: Sequence[str]) -> dict[str, float]:
-    """Return how far recipes stand apart in a row, where their dots would else be one."""
-    return {recipe: 0.28 * (i - (len(recipes) - 1) / 2) for i, recipe in enumerate(recipes)}
-
-
-def draw_row_dots(
-    ax: Axes, found: Sequence[Estimate | None], shift: float, look: Look, label: str
-) -> None:
-    """Draw one dot in each row, with its interval; nothing where there is no number."""
-    rows = [(i + shift, value) for i, value in enumerate(found) if value is not None]
-    if not rows:
-        return
-    ax.errorbar(
-        [value.mean for _, value in rows],
-        [row for row, _ in rows],
-        xerr=[value.half_width or 0.0 for _, value in rows],
-        fmt=look.marker,
-        color=look.color,
-        capsize=2,
-        label=label,
-    )
+def draw_row_dots(ax: Axes, found: Mapping[str, Sequence[Estimate | None]]) -> None:
+    """Draw a dot for each recipe in each row, with its interval; nothing where there is none."""
+    for k, (recipe, look) in enumerate(looks_of(list(found)).items()):
+        # Apart, because dots of recipes may else be one.
+        shift = 0.28 * (k - (len(found) - 1) / 2)
+        rows = {i + shift: value for i, value in enumerate(found[recipe]) if value is not None}
+        if rows:
+            ax.errorbar(
+                [value.mean for value in rows.values()],
+                list(rows),
+                xerr=[value.half_width or 0.0 for value in rows.values()],
+                fmt=look.marker,
+                color=look.color,
+                capsize=2,
+                label=f"{recipe} recipe",
+            )
 
 
 def name_rows(ax: Axes, names: Sequence[str]) -> None:

@@ -9,8 +9,6 @@ from dkae_study.declaration import Study
 from dkae_study.declaration.contrasts import Difference, contrast_recipes
 from dkae_study.results import Estimate, Run, select
 
-__all__ = ["ContrastRow", "contrast_rows"]
-
 
 @dataclass(frozen=True)
 class ContrastRow:
@@ -27,28 +25,20 @@ class ContrastRow:
 
 def contrast_rows(study: Study, runs: Sequence[Run]) -> list[ContrastRow]:
     """Return a row for each contrast of which the first two recipes both have runs."""
-    recipes = study.recipe_names[:2]
-    if len(recipes) < 2:
-        return []
-    rows = []
-    for experiment in study.experiments:
+    recipes, rows = study.recipe_names[:2], []
+    for experiment in study.experiments if len(recipes) == 2 else ():
         chosen = select(runs, experiment.name)
-        found = (contrast_recipes(contrast, chosen, recipes) for contrast in experiment.contrasts)
-        rows += [_format(experiment.name, difference) for difference in found if difference]
+        for contrast in experiment.contrasts:
+            found = contrast_recipes(contrast, chosen, recipes)
+            if found is not None:
+                rows.append(_format(experiment.name, found))
     return rows
 
 
-def _format(experiment: str, difference: Difference) -> ContrastRow:
-    contrast = difference.contrast
-    return ContrastRow(
-        experiment,
-        contrast.text,
-        _from_to(difference.first, contrast.digits),
-        _from_to(difference.second, contrast.digits),
-        _sides(difference),
-        difference.change,
-        difference.n_seeds,
-    )
+def _format(experiment: str, found: Difference) -> ContrastRow:
+    first, second = (_from_to(ends, found.contrast.digits) for ends in (found.first, found.second))
+    text, difference = found.contrast.text, _sides(found)
+    return ContrastRow(experiment, text, first, second, difference, found.change, found.n_seeds)
 
 
 def _from_to(values: Sequence[Estimate], digits: int) -> str:

@@ -12,7 +12,8 @@ from typing import get_args
 import matplotlib as mpl
 from markupsafe import Markup
 
-from dkae._runtime.files import replacing
+from dkae.persistence import replacing
+from dkae.plotting import STYLE
 from dkae_study.declaration import (
     Claim,
     Drawing,
@@ -28,12 +29,9 @@ from dkae_study.report.contrasts import contrast_rows
 from dkae_study.report.pages import render
 from dkae_study.report.provenance import counts_of, provenance_of
 from dkae_study.report.reading import damaged, read_study
-from dkae_study.report.style import STYLE
 from dkae_study.report.svg import inline_svg, standalone_svg
 from dkae_study.results import Job, Run, select
 from dkae_study.results.numbers import format_point
-
-__all__ = ["write_figures", "write_study_page"]
 
 
 @dataclass(frozen=True)
@@ -150,7 +148,10 @@ def _make_section(findings: Findings, folder: Path) -> Section:
     with damaged(experiment.name, folder):
         drawings = experiment.figures(findings) if runs else []
         tables = experiment.tables(findings) if runs else []
-        decisions = [_decide(claim, findings) for claim in experiment.claims]
+        decisions = [
+            Decision(claim, {r: claim.judge(findings.of(r)) for r in findings.recipes})
+            for claim in experiment.claims
+        ]
     return Section(
         experiment=experiment,
         recipes={run.recipe for run in runs},
@@ -164,21 +165,14 @@ def _make_section(findings: Findings, folder: Path) -> Section:
     )
 
 
-def _decide(claim: Claim, findings: Findings) -> Decision:
-    judgements = {recipe: claim.judge(findings.of(recipe)) for recipe in findings.recipes}
-    return Decision(claim, judgements)
-
-
 def _count_verdicts(
     sections: Sequence[Section], recipes: Sequence[str]
 ) -> dict[str, dict[str, int]]:
     """Return how often each verdict was given, by recipe."""
-    counts = {}
+    verdicts, counts = (*get_args(Verdict), "not all run yet", "not run yet"), {}
     for recipe in recipes:
         found = Counter(s.verdict(d, recipe) for s in sections for d in s.decisions)
-        counts[recipe] = {
-            v: found[v] for v in (*get_args(Verdict), "not all run yet", "not run yet")
-        }
+        counts[recipe] = {verdict: found[verdict] for verdict in verdicts}
     return counts
 
 

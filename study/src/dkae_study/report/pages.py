@@ -8,8 +8,6 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-__all__ = ["render", "set_prose"]
-
 
 def render(template: str, **context: Any) -> str:
     """Return the page that a template of this package makes of the context."""

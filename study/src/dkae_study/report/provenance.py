@@ -10,8 +10,6 @@ from dkae_study.declaration import Table
 from dkae_study.results import Run
 from dkae_study.results.numbers import MISSING
 
-__all__ = ["counts_of", "provenance_of"]
-
 #: So many different values of a count are listed.
 _N_LISTED = 8
 

@@ -14,8 +14,6 @@ from dkae_study.declaration.configuration import digest
 from dkae_study.results import ResultFileError, Run, read_run, read_runs
 from dkae_study.results.pictures import unpack
 
-__all__ = ["damaged", "read_study"]
-
 #: Parameters in which networks of one recipe differ.
 _OF_A_NETWORK = ("n_components", "alignment_weight", "input_noise")
 

@@ -9,20 +9,18 @@ import re
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from dkae.plotting import style
-
-__all__ = ["inline_svg", "standalone_svg"]
+from dkae.plotting import BLUE, GREEN, INK, LINE, PAPER, PURPLE, SOFT, STYLE, VERMILLION
 
 #: What the colours of a figure become inside a page, which has a light and a dark side.
 _PAGE_COLORS = {
-    style.INK: "currentColor",
-    style.SOFT: "var(--soft)",
-    style.LINE: "var(--line)",
-    style.PAPER: "var(--paper)",
-    style.BLUE: "var(--blue)",
-    style.VERMILLION: "var(--vermillion)",
-    style.GREEN: "var(--green)",
-    style.PURPLE: "var(--purple)",
+    INK: "currentColor",
+    SOFT: "var(--soft)",
+    LINE: "var(--line)",
+    PAPER: "var(--paper)",
+    BLUE: "var(--blue)",
+    VERMILLION: "var(--vermillion)",
+    GREEN: "var(--green)",
+    PURPLE: "var(--purple)",
 }
 
 #: The font of the page, and what looks like it where there is none.
@@ -68,7 +66,7 @@ def _with_own_ids(text: str, name: str) -> str:
 def _save(figure: Figure, name: str, *, transparent: bool) -> str:
     buffer = io.StringIO()
     # A fixed salt and no date: the same results give the same bytes.
-    with mpl.rc_context(style.STYLE | {"svg.hashsalt": name}):
+    with mpl.rc_context(STYLE | {"svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", transparent=transparent, metadata={"Date": None})
     return buffer.getvalue()
 

@@ -1,6 +1,6 @@
 """What runs leave behind: one file each, the numbers in it, and the arrays to be drawn."""
 
-from dkae_study.results.intervals import Estimate, estimate
+from dkae_study.results.numbers import Estimate, estimate
 from dkae_study.results.runs import (
     Job,
     Point,

@@ -1,29 +1,73 @@
-"""Numbers out of runs: the scores of several seeds together, and how they are printed."""
+"""Numbers out of runs: means over seeds with their uncertainty, and how they are printed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from dkae_study.results.intervals import Estimate, estimate
-from dkae_study.results.runs import Point, Run
+import numpy as np
+from scipy.stats import t
 
-__all__ = [
-    "MINUS",
-    "MISSING",
-    "Cell",
-    "collect",
-    "count_seeds",
-    "estimate_of",
-    "format_column",
-    "format_point",
-    "groups_of",
-]
+from dkae_study.results.runs import Point, Run
 
 #: What stands where a run is missing.
 MISSING = "–"
 MINUS = "−"
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean, and the half-width of its 95 % interval (None for a single value)."""
+
+    mean: float
+    half_width: float | None
+    n: int
+
+    def format(self, digits: int = 4) -> str:
+        """Return the mean, with ± the half-width where there is one, or what it lies below."""
+        text, last_digit = f"{self.mean:.{digits}f}".replace("-", "−"), 10.0**-digits
+        if self.half_width is None:
+            return text
+        if 0 < self.half_width < last_digit / 2:  # would read as no uncertainty at all
+            return f"{text} ± <{last_digit:.{digits}f}"
+        return f"{text} ± {self.half_width:.{digits}f}"
+
+    @property
+    def seeds(self) -> str:
+        """What the interval rests on, in words."""
+        return "one seed, no interval" if self.half_width is None else f"{self.n} seeds"
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval; the mean itself for a single value."""
+        return self.mean - (self.half_width or 0.0)
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval; the mean itself for a single value."""
+        return self.mean + (self.half_width or 0.0)
+
+    def is_above(self, value: float) -> bool:
+        """Say whether there is an interval, and all of it lies above a value."""
+        return self.half_width is not None and self.low > value
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    r"""Return the mean of values and its interval by Student's t.
+
+    .. math:: \bar x \pm t_{n-1, 0.975} \, s / \sqrt n
+    """
+    x = np.asarray(values, dtype=np.float64)
+    n = len(x)
+    if n < 2:
+        return Estimate(float(x.mean()), None, n)
+    half_width = t.ppf((1 + CONFIDENCE) / 2, n - 1) * x.std(ddof=1) / np.sqrt(n)
+    return Estimate(float(x.mean()), float(half_width), n)
+
 
 #: A number, a text that is ready, or nothing because a run is missing.
 Cell = Estimate | str | None
@@ -31,11 +75,12 @@ Cell = Estimate | str | None
 
 def collect(runs: Iterable[Run], *path: str) -> list[float]:
     """Return the score at a path, such as ("test", "alignment_loss"), of all runs that have it."""
-    values = (_follow(run.scores, path) for run in runs)
+    values = (follow(run.scores, path) for run in runs)
     return [float(value) for value in values if isinstance(value, int | float)]
 
 
-def _follow(scores: Any, path: Sequence[str]) -> Any:
+def follow(scores: Any, path: Sequence[str]) -> Any:
+    """Return what stands at a path of the scores; None if nothing does."""
     for name in path:
         if not isinstance(scores, dict) or name not in scores:
             return None

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["pack", "unpack"]
-
 
 def pack(
     array: NDArray[Any], low: float | None = None, high: float | None = None

@@ -8,19 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dkae._runtime.files import replacing
-
-__all__ = [
-    "FORMAT",
-    "Job",
-    "Point",
-    "ResultFileError",
-    "Run",
-    "read_run",
-    "read_runs",
-    "select",
-    "write_run",
-]
+from dkae.persistence import replacing
 
 FORMAT = "dkae run 1"
 

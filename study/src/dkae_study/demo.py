@@ -1,23 +1,29 @@
-"""Trains a small deep kernelized autoencoder on real digits, in minutes on two cores."""
+"""The demo: a small model on real digits, trained in minutes, and a page to look at."""
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dkae import DeepKernelizedAutoencoder, metrics
 from dkae.kernels import PairwiseKernel
+from dkae.plotting import STYLE, HistoryDisplay, new_figure
 from dkae_study.engine.provenance import versions
 from dkae_study.experiments.tradeoff import rows_by_class
 from dkae_study.mnist import MNIST
-
-__all__ = ["ARRAYS_FILE", "RESULTS_FILE", "run_demo"]
+from dkae_study.report.images import draw_gram_matrices, draw_image_rows
+from dkae_study.report.pages import render
 
 RESULTS_FILE = "results.json"
 ARRAYS_FILE = "arrays.npz"
@@ -46,20 +52,18 @@ def run_demo(out: Path, *, n_steps: int, seed: int, verbose: bool) -> dict[str, 
         gamma=kernel.gamma,
         hidden_layer_sizes=(256, 256, 512),
         max_iter=N_EPOCHS,
-        epoch=math.ceil(n_steps / N_EPOCHS),
+        steps_per_epoch=math.ceil(n_steps / N_EPOCHS),
         validation_fraction=N_HELD_OUT / len(X_train),
         random_state=seed,
         verbose=verbose,
     ).fit(X_train)
-    if not model.history_:
-        raise ValueError("the demo was interrupted in its first epoch: there is nothing to draw")
     n_epochs = Counter(record["phase"] for record in model.history_)
     results = {
         "title": "Demo: a smaller network and budget than the paper's",
         "layers": [X_test.shape[1], *model.hidden_layer_sizes, model.n_components],
         "n_rows": {"training": len(X_train), "held out": N_HELD_OUT, "test": len(X_test)},
-        "n_steps": {phase: n * int(model.epoch) for phase, n in n_epochs.items()},
-        "config": {k: v for k, v in model.get_params().items() if k != "verbose"},
+        "n_steps": {phase: n * int(model.steps_per_epoch) for phase, n in n_epochs.items()},
+        "config": {k: v for k, v in model.get_params().items() if k not in ("epoch", "verbose")},
         "gamma": kernel.gamma_,
         "versions": versions(),
         "scores": _scores(model, kernel, X_test),
@@ -96,3 +100,55 @@ def _pictures(
         "code_gram": model.gram(X[rows]),
         "gram_classes": y[rows],
     }
+
+
+# --- the page, from these files alone -------------------------------------------------------------
+
+
+def write_demo_page(folder: Path) -> Path:
+    """Draw the demo's results in `folder`; return the page, which has all its pictures inside.
+
+    The figures are also written as PNG files of their own.
+    """
+    results = json.loads((folder / RESULTS_FILE).read_text(encoding="utf-8"))
+    with np.load(folder / ARRAYS_FILE, allow_pickle=False) as archive:
+        figures = _draw(results, dict(archive))
+    for name, figure in figures.items():
+        figure.savefig(folder / f"{name}.png", dpi=200)
+    page = folder / "index.html"
+    images = {name: _inline_png(figure) for name, figure in figures.items()}
+    page.write_text(render("demo.html", results=results, images=images), encoding="utf-8")
+    return page
+
+
+def _draw(results: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Figure]:
+    return {
+        "reconstructions": draw_image_rows(
+            {"original": arrays["originals"], "decoded": arrays["reconstructions"]}, MNIST.row_shape
+        ),
+        "gram": draw_gram_matrices(
+            {
+                "prior: the RBF kernel": arrays["prior_gram"],
+                "learned: inner products of codes": arrays["code_gram"],
+            },
+            arrays["gram_classes"],
+        ),
+        "losses": draw_losses(results["history"], results["config"]["steps_per_epoch"]),
+    }
+
+
+@mpl.rc_context(STYLE)
+def draw_losses(history: Sequence[Mapping[str, Any]], steps_per_epoch: int) -> Figure:
+    """Draw both terms of the loss over the training, one panel each; a line parts two phases."""
+    figure = new_figure(7.6, 2.9)
+    left, right = figure.subplots(1, 2)
+    HistoryDisplay(history, steps_per_epoch=steps_per_epoch).plot(ax=(left, right))
+    left.set_title("Reconstruction loss $L_r$ / $kd$")
+    right.set_title("Alignment loss $L_c$")
+    return figure
+
+
+def _inline_png(figure: Figure) -> str:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=200)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
