@@ -175,7 +175,7 @@ def main() -> None:
     results, kernel = fit_and_posteriors(X)
     results["distances_from_the_classes"] = distances_from_the_classes()
     prior = kernel.on(X)
-    results["megabytes_of_20000_rows"] = round(prior.posteriors.nbytes / 1e6, 1)
+    results["megabytes_of_20000_rows"] = round(prior.rows.posteriors.nbytes / 1e6, 1)
     print(f"compact posteriors of 20,000 rows: {results['megabytes_of_20000_rows']} MB")
     results["gram_block"] = gram_blocks(kernel, X)
     results["share_of_a_training_step"] = round(share_of_a_step(kernel, X), 4)

@@ -371,7 +371,7 @@ class DeepKernelizedAutoencoder(
     def score(self, X: Any, y: object = None, *, gram: Any = None) -> float:
         """Return the alignment A(C, P) in [0, 1] of the codes with the kernel on all pairs of X.
 
-        Time is O(n²), memory is not: the matrices are gone through tile by tile.
+        Time is O(n²), memory is not: the matrices are read tile by tile.
 
         Parameters
         ----------

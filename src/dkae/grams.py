@@ -1,8 +1,8 @@
 r"""Gram matrices that are read block by block, given or computed.
 
 A :class:`Gram` is the matrix :math:`P_{ij} = \kappa(x_i, x_j)` of n fixed rows. It is never held
-whole unless a user hands it in whole: training asks for the block of a batch, measures go through
-it tile by tile. A Gram of your own is a subclass with two methods, ``__len__`` and ``block``.
+whole unless a user hands it in whole: training asks for the block of a batch, measures read it
+tile by tile. A Gram of your own is a subclass with two methods, ``__len__`` and ``block``.
 """
 
 from __future__ import annotations

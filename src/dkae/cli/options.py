@@ -52,9 +52,5 @@ def clear_errors() -> Iterator[None]:
     """Turn errors that a user can fix into one line; a bug keeps its traceback."""
     try:
         yield
-    except ModuleNotFoundError as error:
-        if error.name not in ("jinja2", "matplotlib"):
-            raise
-        raise click.ClickException(f"{error}: pip install 'dkae[plot]' dkae-study") from error
     except (ValueError, OSError, FloatingPointError) as error:
         raise click.ClickException(" ".join(str(error).split())) from error

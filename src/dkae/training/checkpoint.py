@@ -1,8 +1,8 @@
-"""The state of a training run as one file, from which a broken run goes on as if never broken.
+"""The state of a training run as one file, from which an interrupted run resumes exactly.
 
 The file holds all that the next epoch depends on: the weights of the whole network, Adam, the
 learning rate, the best weights of early stopping, the random numbers, the history; and a
-fingerprint of the run, because no other run may go on from it. Reading it executes nothing.
+fingerprint of the run, because no other run may resume from it. Reading it executes nothing.
 """
 
 from __future__ import annotations
@@ -34,15 +34,7 @@ _KEYS = {"fingerprint", "phase", "epoch", "parts", "random"}
 
 
 class Checkpoint(Callback):
-    """Keeps the state of a run in a file; goes on from the file if there is one.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    run : dict
-        The :func:`~dkae.training.fingerprint.fingerprint` of the run.
-    """
+    """Keeps the state of a run, known by its fingerprint, in a file; resumes if there is one."""
 
     def __init__(self, path: Path, run: dict[str, Any]) -> None:
         self.path = path
@@ -146,7 +138,7 @@ def _read(path: Path) -> dict[str, Any]:
             state = torch.load(file, map_location="cpu", weights_only=True)
         except MemoryError:
             raise
-        except Exception as error:  # there is no telling how a file that is no checkpoint fails
+        except Exception as error:  # a file that is not a checkpoint may fail in any way
             kind = type(error).__name__
             raise ValueError(
                 f"checkpoint={path} is damaged or not a checkpoint ({kind}): {remedy}"

@@ -5,11 +5,9 @@ the activations of the layers below it, which are frozen by then. The layers bef
 only reconstruct (λ = 0), so they depend on neither λ nor N_c; the code layer is trained with the
 full loss of Eq. 5 *also* here.
 
-While both maps are trained together, weights that they share serve two masters, and the more so the
-larger λ is: the gradient of L_c drowns that of L_r. Once φ is there, nothing but L_r is left to ask
-of φ⁻¹. So in the last phase the encoder is kept as it is, and the decoder, with weights of its own
-that start as those it shared, learns from L_r alone. Because it has learnt already, it does so at
-half the rate.
+While both maps are trained together, the gradient of L_c drowns that of L_r in the weights that
+they share, the more so the larger λ is. So in the last phase the encoder is frozen, and the
+decoder, with a copy of the shared weights, learns from L_r alone, at half the rate.
 """
 
 from __future__ import annotations

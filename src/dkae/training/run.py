@@ -26,24 +26,10 @@ from dkae.training.trainer import Trainer, check_finite
 
 
 class Training:
-    """A training that is set up, and can be run once.
+    """Trains a network in place on the rows X and their Gram matrix, once.
 
-    Parameters
-    ----------
-    network : torch.nn.Module
-        What is trained, in place.
-    X : array of shape (n_samples, ...)
-        The rows.
-    gram : Gram
-        Their Gram matrix.
-    settings : Settings
-        How to train.
-    rng : numpy.random.Generator
-        Source of the rows that are held out, of batches and noise.
-    callbacks : sequence
-        Those of the user, and the progress bar.
-    checkpoint : Path, optional
-        File that keeps the state.
+    `rng` draws the rows that are held out, the batches and the noise; `callbacks` are those of the
+    user and the progress bar; the file `checkpoint` keeps the state.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ _NAMES = ("loss", "reconstruction_loss", "alignment_loss")
 class Trainer:
     """Runs phases; what else is to happen meanwhile is up to callbacks.
 
-    Whatever ends a phase early, an exception or Ctrl-C, the network keeps what it has learnt.
+    If an exception or Ctrl-C ends a phase early, the network keeps what it has learnt.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def _only_these_learn(network: nn.Module, parameters: Sequence[nn.Parameter]) ->
 
 
 def check_finite(network: nn.Module) -> None:
-    """Raise an error if a weight is not finite; the last step may have gone astray unseen."""
+    """Raise an error if a weight is not finite: no loss has seen the last step."""
     if not all(parameter.isfinite().all() for parameter in network.parameters()):
         raise _diverged("a weight became infinite")
 
