@@ -301,7 +301,14 @@ class DeepKernelizedAutoencoder(
         with unchanged_on_failure(self):
             interruption = self._fit(X, y, gram, checkpoint, pretrained)
         if interruption is not None:
-            raise interruption
+            try:
+                warn_caller(
+                    f"training was interrupted after {len(self.history_)} finished epochs: the "
+                    "model is usable with what it had learnt so far",
+                    ConvergenceWarning,
+                )
+            finally:  # also where warnings are errors
+                raise interruption
         return self
 
     def _fit(
@@ -337,12 +344,6 @@ class DeepKernelizedAutoencoder(
             with seeded(torch.Generator().manual_seed(seed)):  # for dropout and its like
                 training.run()
         except KeyboardInterrupt as interruption:
-            n_epochs = len(training.history.records)
-            warn_caller(
-                f"training was interrupted after {n_epochs} finished epochs: the model is usable "
-                "with what it had learnt so far",
-                ConvergenceWarning,
-            )
             return interruption
         return None
 

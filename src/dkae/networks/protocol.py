@@ -24,7 +24,15 @@ from torch import Tensor, nn
 
 from dkae.grams import Floats
 
-__all__ = ["Factory", "Network", "Stage", "build_network", "check_network", "seeded"]
+__all__ = [
+    "Factory",
+    "Network",
+    "Stage",
+    "build_network",
+    "check_network",
+    "evaluating",
+    "seeded",
+]
 
 
 class Network(Protocol):
@@ -97,16 +105,25 @@ def check_network(network: nn.Module, rows: Floats, n_components: int) -> None:
             "one, and set device= to where it should train"
         )
     x = torch.tensor(rows, device=devices.pop())
-    was_training = network.training
-    network.eval()  # no statistics of these few rows
-    with torch.no_grad():
+    with evaluating(network), torch.no_grad():
         codes = _apply(network, "encode", x)
         _check_shape(
             f"{name}.encode", codes, (len(x), n_components), "set n_components to its width"
         )
         decoded = _apply(network, "decode", codes)
         _check_shape(f"{name}.decode", decoded, tuple(x.shape), "it must give back rows like X")
-    network.train(was_training)
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Keep dropout and batch statistics still meanwhile; each part has its own mode afterwards."""
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
 
 
 @contextmanager

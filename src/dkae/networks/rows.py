@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dkae.grams import Floats
+from dkae.networks.protocol import evaluating
 
 __all__ = ["decode_rows", "encode_rows"]
 
@@ -30,7 +31,7 @@ def _in_chunks(network: nn.Module, function: Callable[[Tensor], Tensor], X: Floa
     """Apply one map of the network; the activations of all rows never coexist."""
     device = next(network.parameters()).device
     result: Floats | None = None
-    with torch.inference_mode():
+    with evaluating(network), torch.inference_mode():
         for i in range(0, len(X), N_CHUNK_ROWS):
             # A copy, because torch warns of arrays that it must not write to.
             chunk = function(torch.tensor(X[i : i + N_CHUNK_ROWS], device=device))

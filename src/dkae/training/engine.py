@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dkae._runtime.devices import autocast
+from dkae.networks import evaluating
 from dkae.training.optimization import Optimizer
 
 __all__ = ["Engine"]
@@ -66,9 +67,5 @@ def _encode(network: nn.Module, inputs: Tensor) -> Tensor:
 
 def _encode_as_it_is(network: nn.Module, inputs: Tensor) -> Tensor:
     """Return codes as `transform` gives them: no gradient, no dropout, no statistics of batches."""
-    was_training = network.training
-    network.eval()
-    with torch.no_grad():
-        codes = _encode(network, inputs)
-    network.train(was_training)
-    return codes
+    with evaluating(network), torch.no_grad():
+        return _encode(network, inputs)

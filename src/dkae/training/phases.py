@@ -81,6 +81,7 @@ def plan_phases(network: nn.Module, settings: Settings) -> list[Phase]:
                 is_encoder_fixed=True,
             )
         )
+    _check_names([phase.name for phase in phases])
     return phases
 
 
@@ -110,6 +111,16 @@ def _decoder_parameters(network: nn.Module) -> list[nn.Parameter]:
                 "give the decoder its own in decoder_parameters(), or set decoder_max_iter=0"
             )
     return parameters
+
+
+def _check_names(names: list[str]) -> None:
+    """Refuse two phases of one name: a checkpoint would go on with the wrong one."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"the phases {', '.join(names)} have the name {twice[0]!r} twice: give each of the "
+            "network's stages() a name of its own"
+        )
 
 
 def _check_has(network: nn.Module, method: str, needed_by: str) -> None:
