@@ -4,8 +4,6 @@ The public names are loaded when they are first used, so that ``import dkae`` (a
 ``dkae --help``) does not pay for torch and scikit-learn.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

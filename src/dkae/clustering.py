@@ -1,7 +1,5 @@
 """The former home of `dkae.spectral.spectral_clustering`; it goes with version 0.3."""
 
-from __future__ import annotations
-
 from dkae._runtime.fitting import warn_caller
 from dkae.spectral.clustering import spectral_clustering, spectral_embedding
 

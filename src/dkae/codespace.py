@@ -5,8 +5,6 @@ Each function takes a fitted model with `transform` (f, from inputs to codes) an
 pre-images, a scikit-learn pipeline. Straight lines and means of codes become curves in input space.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Protocol
 

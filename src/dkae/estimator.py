@@ -1,7 +1,5 @@
 """DeepKernelizedAutoencoder: the scikit-learn face of the network and its training."""
 
-from __future__ import annotations
-
 import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -301,12 +299,14 @@ class DeepKernelizedAutoencoder(
         with unchanged_on_failure(self):
             interruption = self._fit(X, y, gram, checkpoint, pretrained)
         if interruption is not None:
-            warn_caller(
-                f"training was interrupted after {len(self.history_)} finished epochs: the model "
-                "is usable with what it had learnt so far",
-                ConvergenceWarning,
-            )
-            raise interruption
+            try:
+                warn_caller(
+                    f"training was interrupted after {len(self.history_)} finished epochs: the "
+                    "model is usable with what it had learnt so far",
+                    ConvergenceWarning,
+                )
+            finally:  # also where warnings are errors
+                raise interruption
         return self
 
     def _fit(

@@ -5,8 +5,6 @@ callable, a Gaussian-process kernel, a Gram matrix) cannot stand in such a file:
 maps there and back all the same, and `score` asks for the Gram matrix.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -4,8 +4,6 @@
 (docs/decisions.md has the numbers); ``paper`` is the paper to the letter.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from dkae.estimator import DeepKernelizedAutoencoder

@@ -244,6 +244,13 @@ class TestInterruption:
         assert all(p.requires_grad and p.grad is None for p in model.network_.parameters())
         assert not model.network_.training
 
+    @pytest.mark.filterwarnings("error")
+    def test_where_warnings_are_errors(self, rows, tiny):
+        model = tiny(callbacks=[Raise("on_epoch_end", KeyboardInterrupt)])
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(rows)
+        assert model.transform(rows).shape == (80, 5)
+
     def test_before_training_it_leaves_the_former_fit(self, rows, tiny):
         def kernel(A, B):
             raise KeyboardInterrupt

@@ -27,11 +27,12 @@ class Watch(Callback):
     def on_phase_end(self, trainer, phase):
         self._note(trainer.network, f"after {phase.name}")
 
+    def on_step_end(self, trainer, phase):
+        encode_rows(trainer.network, self.X)  # to look does not change anything
+
     def _note(self, network, when):
-        mode = network.training
-        self.codes[when] = encode_rows(network.eval(), self.X)
+        self.codes[when] = encode_rows(network, self.X)
         self.states[when] = copy.deepcopy(network.state_dict())
-        network.train(mode)
 
 
 def changed(before, after):
@@ -86,10 +87,34 @@ class TestStages:
             assert moved
             assert all(name.startswith(stage) for name in moved)
 
+    @pytest.mark.parametrize("name", ["upper", "fine-tuning"])
+    def test_two_of_one_name_are_refused(self, name, rows, tiny):
+        class Twice(Staged):
+            def stages(self):
+                lower, upper = super().stages()
+                return [lower._replace(name=name), upper]
+
+        with pytest.raises(ValueError, match=rf"have the name '{name}' twice: give each of the"):
+            tiny(network=Twice, pretrain_max_iter=1).fit(rows)
+
     def test_only_the_code_is_aligned(self, watched):
         model, _ = watched(network=Staged, pretrain_max_iter=1)
         with_alignment = {r["phase"] for r in model.history_ if "alignment_loss" in r}
         assert with_alignment == {"upper", "fine-tuning"}
+
+
+def test_callbacks_may_look_at_codes(rows, tiny, watched):
+    params = {"network": Staged, "pretrain_max_iter": 1}
+    plain = tiny(batch_size=20, learning_rate_init=0.01, **params).fit(rows)
+    assert_same(watched(**params)[0], plain)
+
+
+def test_codes_are_those_of_a_network_at_rest(rows, tiny):
+    model = tiny(network=Noisy).fit(rows)
+    codes = model.transform(rows)
+    model.network_.train()
+    np.testing.assert_array_equal(model.transform(rows), codes)
+    assert model.network_.training
 
 
 @pytest.mark.parametrize("network", [Noisy, Noisy(), Staged], ids=["factory", "module", "stages"])

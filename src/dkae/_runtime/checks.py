@@ -1,7 +1,5 @@
 """Checks of what a user passes: the message names the parameter, what came and the remedy."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from difflib import get_close_matches

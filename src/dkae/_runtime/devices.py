@@ -1,7 +1,5 @@
 """Where the network runs, and in which precision."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import subprocess

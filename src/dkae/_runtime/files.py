@@ -1,7 +1,5 @@
 """Files that appear whole or not at all: a failed write leaves the old file as it was."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import stat

@@ -1,7 +1,5 @@
 """What all fits share: a failure keeps the former fit, a warning points at the caller."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Iterator

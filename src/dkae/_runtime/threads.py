@@ -4,8 +4,6 @@ torch by itself divides every operation among the cores, which all wait for the 
 If the work comes in independent pieces, it is faster to give each core its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar

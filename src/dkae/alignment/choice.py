@@ -1,7 +1,5 @@
 """The measures by name, and measures that a user wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeAlias
 

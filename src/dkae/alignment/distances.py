@@ -12,8 +12,6 @@ The code uses the left form of :math:`L_c`. The right one subtracts two nearly e
 infinite slope there; the norm of the difference has neither problem.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -13,8 +13,6 @@ Everything is computed in float64. The prior is a constant, so its eigenvectors 
 gradient goes through eigenvalues only: that of eigenvectors is infinite where eigenvalues repeat.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

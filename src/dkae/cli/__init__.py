@@ -4,8 +4,6 @@ Only the commands import torch and scikit-learn, so that ``dkae --help`` is fast
 distribution adds a command by an entry point of the group ``dkae.commands``.
 """
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint, entry_points
 
 import click

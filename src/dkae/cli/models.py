@@ -1,7 +1,5 @@
 """Commands that fit models and use them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What the commands share: options, examples in the help, and one-line errors."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Iterator

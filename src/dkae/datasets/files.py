@@ -1,7 +1,5 @@
 """Arrays by name or by file, as the command line takes them: .npy, .npz, .csv, IDX, data sets."""
 
-from __future__ import annotations
-
 import csv
 import warnings
 import zipfile

@@ -5,8 +5,6 @@ two zero bytes, one byte for the type of the values, one byte for the number of 
 the size of each dimension as a 32-bit unsigned integer.
 """
 
-from __future__ import annotations
-
 import gzip
 import math
 import os

@@ -1,7 +1,5 @@
 """The MNIST handwritten digits: 20,000 that ship with the package, or all 70,000 from OpenML."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -1,7 +1,5 @@
 """The kernels that a code space can be aligned with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -9,8 +9,6 @@ r"""Heuristics that choose γ from the data.
     :math:`1 / (d \operatorname{Var}(X))`, as in scikit-learn's SVC.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

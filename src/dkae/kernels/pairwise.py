@@ -1,7 +1,5 @@
 """Kernels that are functions of two vectors: by name, any callable, any Gaussian-process kernel."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Self

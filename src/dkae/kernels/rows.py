@@ -1,7 +1,5 @@
 """Looking up rows, for kernels that are given by values on known rows, not by a function."""
 
-from __future__ import annotations
-
 from hashlib import blake2b
 from typing import Any
 

@@ -14,8 +14,6 @@ Measure                      best  worst (for positive semi-definite matrices)
 ===========================  ====  ==========================================
 """
 
-from __future__ import annotations
-
 from sklearn.manifold import trustworthiness
 
 from dkae.grams import GramLike

@@ -1,7 +1,5 @@
 """How well clusters agree with classes."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Measures of codes: how well they represent the prior, and how well they reconstruct rows."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

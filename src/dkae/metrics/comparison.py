@@ -11,8 +11,6 @@ matrices as vectors of n² numbers,
 The last form does not subtract nearly equal numbers: small losses keep their digits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

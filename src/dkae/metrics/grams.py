@@ -3,8 +3,6 @@
 Matrices must be symmetric and are read tile by tile; time is O(n²).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -2,7 +2,15 @@
 
 from dkae.networks.convolutional import ConvolutionalAutoencoder
 from dkae.networks.factory import StackedNetwork
-from dkae.networks.protocol import Factory, Network, Stage, build_network, check_network, seeded
+from dkae.networks.protocol import (
+    Factory,
+    Network,
+    Stage,
+    build_network,
+    check_network,
+    evaluating,
+    seeded,
+)
 from dkae.networks.residual import ResidualAutoencoder
 from dkae.networks.rows import decode_rows, encode_rows
 from dkae.networks.stacked import ACTIVATIONS, Autoencoder, Layer
@@ -21,5 +29,6 @@ __all__ = [
     "check_network",
     "decode_rows",
     "encode_rows",
+    "evaluating",
     "seeded",
 ]

@@ -1,7 +1,5 @@
 """A convolutional network for images: strided convolutions up, transposed ones down."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Builds the stacked autoencoder of the paper, new or on top of trained layers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

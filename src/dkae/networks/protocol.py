@@ -12,8 +12,6 @@ A network of your own needs ``encode`` and ``decode``. Two settings ask for more
 ``encoder_parameters()``, where a network has it, guards against weights that both maps share.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -95,16 +93,25 @@ def check_network(network: nn.Module, rows: Floats, n_components: int) -> None:
             "one, and set device= to where it should train"
         )
     x = torch.tensor(rows, device=devices.pop())
-    was_training = network.training
-    network.eval()  # no statistics of these few rows
-    with torch.no_grad():
+    with evaluating(network), torch.no_grad():
         codes = _apply(network, "encode", x)
         _check_shape(
             f"{name}.encode", codes, (len(x), n_components), "set n_components to its width"
         )
         decoded = _apply(network, "decode", codes)
         _check_shape(f"{name}.decode", decoded, tuple(x.shape), "it must give back rows like X")
-    network.train(was_training)
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Keep dropout and batch statistics still meanwhile; each part has its own mode afterwards."""
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
 
 
 @contextmanager

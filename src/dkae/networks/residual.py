@@ -1,7 +1,5 @@
 r"""A residual network on vectors: :math:`h \leftarrow h + W_2 \, \sigma(W_1 \, \mathrm{LN}(h))`."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """A network on the rows of an array, chunk by chunk, without gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -9,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dkae.grams import Floats
+from dkae.networks.protocol import evaluating
 
 #: Rows of an array that go through the network together.
 N_CHUNK_ROWS = 4096
@@ -28,7 +27,7 @@ def _in_chunks(network: nn.Module, function: Callable[[Tensor], Tensor], X: Floa
     """Apply one map of the network; the activations of all rows never coexist."""
     device = next(network.parameters()).device
     result: Floats | None = None
-    with torch.inference_mode():
+    with evaluating(network), torch.inference_mode():
         for i in range(0, len(X), N_CHUNK_ROWS):
             # A copy, because torch warns of arrays that it must not write to.
             chunk = function(torch.tensor(X[i : i + N_CHUNK_ROWS], device=device))

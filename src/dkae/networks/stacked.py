@@ -11,8 +11,6 @@ order, the decoders. Because a stack *is* a list of layers, the network that pre
 Kernels are unknown here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 

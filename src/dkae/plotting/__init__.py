@@ -5,8 +5,6 @@ file, and ``plot`` draws it. Without `ax` a display opens a pyplot figure in the
 Axes keep their own style. Needs matplotlib: ``pip install 'dkae[plot]'``.
 """
 
-from __future__ import annotations
-
 try:
     import matplotlib  # noqa: F401
 except ImportError as error:

@@ -1,7 +1,5 @@
 """What the displays share: Axes to draw on, their style, and names of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self

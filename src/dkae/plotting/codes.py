@@ -1,7 +1,5 @@
 """A scatter plot of code space."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, Self
 

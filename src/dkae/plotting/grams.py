@@ -1,7 +1,5 @@
 """Gram matrices side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """The losses during training."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from numbers import Integral

@@ -1,7 +1,5 @@
 """One style for all figures: palette, markers, fonts and numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import matplotlib as mpl

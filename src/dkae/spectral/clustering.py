@@ -10,8 +10,6 @@ rows, at unit length, are clustered by k-means (Ng, Jordan and Weiss, 2001). Tim
 memory O(n m), where the usual way needs O(n²).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

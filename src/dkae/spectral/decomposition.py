@@ -5,8 +5,6 @@ Scores are linear, :math:`Z = M(x) A - b`: for a Gram matrix :math:`M(x) = K(x, 
 eigenvectors of :math:`\Phi^\top \Phi`. Centring changes only the offset b.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -12,8 +12,6 @@ scikit-learn's randomised solver multiplies a fixed number of times and does not
 ARPACK does, but multiplies by one vector at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 

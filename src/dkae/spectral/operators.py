@@ -5,8 +5,6 @@ With explicit features, :math:`K = \Phi \Phi^\top` is a product with :math:`\Phi
 columns: :math:`\Phi - 1 \mu^\top`, and :math:`H K H` with :math:`H = I - 1 1^\top / n`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

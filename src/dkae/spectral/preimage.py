@@ -6,8 +6,6 @@ kernel :math:`l` of its own,
 .. math:: x(z) = \bar x + \sum_i a_i \, l(z, z_i), \qquad A = (L + \alpha I)^{-1} (X - \bar x) .
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Self
 

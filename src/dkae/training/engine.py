@@ -1,7 +1,5 @@
 """How a step runs: on which device, in which precision, in how many processes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dkae._runtime.devices import autocast
+from dkae.networks import evaluating
 from dkae.training.optimization import Optimizer
 
 
@@ -63,9 +62,5 @@ def _encode(network: nn.Module, inputs: Tensor) -> Tensor:
 
 def _encode_as_it_is(network: nn.Module, inputs: Tensor) -> Tensor:
     """Return codes as `transform` gives them: no gradient, no dropout, no statistics of batches."""
-    was_training = network.training
-    network.eval()
-    with torch.no_grad():
-        codes = _encode(network, inputs)
-    network.train(was_training)
-    return codes
+    with evaluating(network), torch.no_grad():
+        return _encode(network, inputs)

@@ -1,7 +1,5 @@
 """What a training run depends on: a checkpoint of one run is of no use to another."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from hashlib import blake2b

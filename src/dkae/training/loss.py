@@ -1,7 +1,5 @@
 """The loss that training minimises: reconstruction and alignment, weighted (Eq. 8)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -1,7 +1,5 @@
 """How weights move: the optimizer and the schedule of its learning rate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

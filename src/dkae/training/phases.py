@@ -10,8 +10,6 @@ they share, the more so the larger λ is. So in the last phase the encoder is fr
 decoder, with a copy of the shared weights, learns from L_r alone, at half the rate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -77,6 +75,7 @@ def plan_phases(network: nn.Module, settings: Settings) -> list[Phase]:
                 is_encoder_fixed=True,
             )
         )
+    _check_names([phase.name for phase in phases])
     return phases
 
 
@@ -106,6 +105,16 @@ def _decoder_parameters(network: nn.Module) -> list[nn.Parameter]:
                 "give the decoder its own in decoder_parameters(), or set decoder_max_iter=0"
             )
     return parameters
+
+
+def _check_names(names: list[str]) -> None:
+    """Refuse two phases of one name: a checkpoint would go on with the wrong one."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"the phases {', '.join(names)} have the name {twice[0]!r} twice: give each of the "
+            "network's stages() a name of its own"
+        )
 
 
 def _check_has(network: nn.Module, method: str, needed_by: str) -> None:

@@ -1,7 +1,5 @@
 """The whole training of a network: who is held out, what is told, where it runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

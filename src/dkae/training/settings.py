@@ -1,7 +1,5 @@
 """How to train: the estimator's parameters of the same names, checked."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Any, Self
 

@@ -5,8 +5,6 @@ the paper. The block P_k is computed when the batch is drawn, and only if a loss
 memory needed beyond the data is O(k²).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The trainer: phases run epochs, an epoch runs steps, a step is Eq. 8 and the optimizer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager

@@ -7,8 +7,6 @@ one of (all components × n) with (n × 2d). The steps are those of scikit-learn
 should be centred: far from the origin variances lose their digits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

@@ -15,8 +15,6 @@ times a factor that grows with the root of the number of terms, as rounding erro
 do. This is an estimate with a margin, not a proven bound: on MNIST the largest error is 0.6 of it.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterator

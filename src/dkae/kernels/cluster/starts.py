@@ -4,8 +4,6 @@ The means are g distinct rows, the weights are equal, and the covariances are th
 all rows in all directions. Each mixture (q, g) has its own seed and does not depend on the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
