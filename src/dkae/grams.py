@@ -209,6 +209,7 @@ class _Blocks(Gram):
     def __init__(self, source: Any, name: str) -> None:
         self.source = source
         self.name = name
+        self.kernel = getattr(source, "kernel", None)
 
     def __len__(self) -> int:
         return len(self.source)

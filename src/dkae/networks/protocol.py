@@ -9,7 +9,7 @@ A network of your own needs ``encode`` and ``decode``. Two settings ask for more
 ``pretrain_max_iter > 0`` ``stages()``: the parts that are pretrained one after the other.
 ========================  =====================================================================
 
-``encoder_parameters()``, where a network has it, guards against weights that both maps share.
+A network may also name its ``encoder_parameters()``; nothing depends on them.
 """
 
 import copy
@@ -65,8 +65,14 @@ def build_network(
                 "(shape, n_components, generator) that builds it"
             ) from error
     elif callable(network):
-        with seeded(generator):
-            built = network(shape, n_components, generator)
+        try:
+            with seeded(generator):
+                built = network(shape, n_components, generator)
+        except TypeError as error:
+            raise TypeError(
+                f"network={getattr(network, '__name__', _name(network))} failed as a factory "
+                f"({error}): it is called with (shape, n_components, generator)"
+            ) from error
     else:
         raise ValueError(
             f"network={network!r} is neither a torch module nor a factory: pass a module with "
@@ -100,6 +106,30 @@ def check_network(network: nn.Module, rows: Floats, n_components: int) -> None:
         )
         decoded = _apply(network, "decode", codes)
         _check_shape(f"{name}.decode", decoded, tuple(x.shape), "it must give back rows like X")
+
+
+def check_decoder(network: nn.Module, rows: Floats) -> None:
+    """Refuse decoder parameters that the codes depend on, before any training.
+
+    On a copy, because asking for them unties tied weights.
+    """
+    trial: Any = copy.deepcopy(network).cpu()
+    own = [p for p in trial.decoder_parameters() if p.requires_grad]
+    if not own:
+        raise ValueError(
+            f"network={_name(network)} has no decoder_parameters() that could learn: return those "
+            "of the decoder with requires_grad, or set decoder_max_iter=0"
+        )
+    with evaluating(trial), torch.enable_grad():
+        codes = trial.encode(torch.tensor(rows)).sum()
+        found = torch.autograd.grad(codes, own, allow_unused=True) if codes.requires_grad else ()
+    n_shared = sum(gradient is not None for gradient in found)
+    if n_shared:
+        raise ValueError(
+            f"network={_name(network)}: the codes depend on {n_shared} of decoder_parameters(), "
+            "and would move while the decoder learns alone: give the decoder tensors of its own "
+            "there, or set decoder_max_iter=0"
+        )
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def plan_phases(network: nn.Module, settings: Settings) -> list[Phase]:
             Phase(
                 DECODER,
                 network,
-                lambda: _decoder_parameters(network),
+                network.decoder_parameters,  # type: ignore[arg-type]
                 settings.decoder_max_iter,
                 alignment_weight=0.0,
                 learning_rate_factor=0.5,
@@ -91,20 +91,6 @@ def _pretraining(network: nn.Module, settings: Settings) -> list[Phase]:
         )
         for stage in network.stages()  # type: ignore[operator]
     ]
-
-
-def _decoder_parameters(network: nn.Module) -> list[nn.Parameter]:
-    parameters = list(network.decoder_parameters())  # type: ignore[operator]
-    if hasattr(network, "encoder_parameters"):
-        encoder = {id(p) for p in network.encoder_parameters()}  # type: ignore[operator]
-        n_shared = sum(id(p) in encoder for p in parameters)
-        if n_shared:
-            raise ValueError(
-                f"network={type(network).__name__}: encoder_parameters and decoder_parameters "
-                f"share {n_shared} tensors, and codes would move while the decoder learns alone: "
-                "give the decoder its own in decoder_parameters(), or set decoder_max_iter=0"
-            )
-    return parameters
 
 
 def _check_names(names: list[str]) -> None:

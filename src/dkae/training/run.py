@@ -11,6 +11,7 @@ from torch import nn
 from dkae._runtime.devices import choose_device, single_threaded_blas
 from dkae.alignment import make_measure
 from dkae.grams import Floats, Gram
+from dkae.networks import check_decoder
 from dkae.training.callbacks import EarlyStopping, History
 from dkae.training.checkpoint import Checkpoint
 from dkae.training.engine import Engine
@@ -44,6 +45,8 @@ class Training:
         self.network = network
         self.history = History()
         self.phases = plan_phases(network, settings)
+        if settings.decoder_max_iter:
+            check_decoder(network, X[:2])
         listeners: list[Any] = [self.history]
         if settings.early_stopping:
             listeners.append(EarlyStopping(settings.n_iter_no_change, settings.tol))
