@@ -120,7 +120,7 @@ DECODER = {"decoder_max_iter": 1}
         (
             lambda shape: Noisy(shape),
             {},
-            r"failed as a factory \(.*it is called with \(shape, n_comp",
+            r"failed as a factory \(.*it is called with \(shape",
         ),
         (Noisy, DECODER | {"max_iter": 0}, "max_iter=0 and pretrain_max_iter=0 leave the encoder"),
         (lambda *a: StackedNetwork((6, 0))(*a), {}, "each of hidden_layer_sizes=0 must be a whole"),
