@@ -165,6 +165,8 @@ class DeepKernelizedAutoencoder(
         Epochs of training end to end.
     row_shape_ : tuple of int
         Shape of a row of X.
+    n_components_ : int
+        Width of the code.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -319,6 +321,8 @@ class DeepKernelizedAutoencoder(
         X = self._check_rows(X, reset=True)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         network = self._build_network(X, seed, pretrained)
+        if settings.alignment_weight > 0:
+            check_width(self.alignment, self.n_components, min(self.batch_size, len(X)))
         settings.check_encoder(network, is_given=isinstance(self.network, nn.Module))
         prior, kernel = self._make_prior(X, y, gram)
         rows = sample_rows(len(X), N_SAMPLE_ROWS)
@@ -328,7 +332,8 @@ class DeepKernelizedAutoencoder(
         training = Training(
             network, X, prior, settings, rng=rng, callbacks=callbacks, checkpoint=path
         )
-        with seeded(torch.Generator().manual_seed(seed)):  # for dropout and its like
+        # For dropout and its like. The stack has none, and fits of it in threads need not wait.
+        with seeded(None if self.network is None else seed + 2):
             interruption = training.run()
         self.history_ = training.history.records
         self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in self.history_)
@@ -436,9 +441,8 @@ class DeepKernelizedAutoencoder(
         stacked = StackedNetwork.of(self, X, pretrained) if self.network is None else None
         generator = torch.Generator().manual_seed(seed)
         network = build_network(stacked or self.network, X.shape[1:], n_components, generator)
-        with seeded(generator):  # lazy modules draw their weights at the first rows
+        with seeded(seed + 1):  # lazy modules draw their weights at the first rows
             check_network(network, X[:2], n_components)
-        check_width(self.alignment, n_components, min(self.batch_size, len(X)))
         return network
 
     # --- the scikit-learn contract -----------------------------------------------------------

@@ -101,18 +101,16 @@ def test_each_group_has_a_rate_of_its_own(rows, tiny):
 @pytest.mark.parametrize(
     ("factory", "name", "moves"),
     [
+        ("adam", "betas", True),
         (torch.optim.SGD, "momentum", False),
-        (torch.optim.RMSprop, "momentum", False),
-        (partial(torch.optim.SGD, momentum=0.9), "momentum", True),
-        (torch.optim.AdamW, "betas", True),
+        (partial(torch.optim.SGD, momentum=0.5), "momentum", False),
+        (torch.optim.AdamW, "betas", False),
     ],
 )
-def test_onecycle_moves_a_momentum_that_is_there(factory, name, moves, rows, tiny):
+def test_onecycle_moves_the_momentum_of_our_optimizer_alone(factory, name, moves, rows, tiny):
     rates = Rates()
     tiny(optimizer=factory, callbacks=[rates], max_iter=5).fit(rows)
-    values = set(rates.of(name))
-    assert (len(values) > 1) == moves
-    assert moves or values == {0}
+    assert (len(set(rates.of(name))) > 1) == moves
 
 
 OTHERS = [nn.Parameter(torch.ones(2))]

@@ -237,7 +237,7 @@ class TestInterruption:
 @pytest.mark.parametrize("n_steps", [1, 2, 3, 10, 57])
 def test_schedules_never_exceed_the_peak_and_work_for_any_budget(name, n_steps):
     optimizer = torch.optim.Adam([torch.nn.Parameter(torch.ones(1))], 0.1)
-    schedule = LEARNING_RATES[name](optimizer, n_steps)
+    schedule = LEARNING_RATES[name](optimizer, n_steps, True)
     rates = []
     for _ in range(n_steps):
         rates.append(optimizer.param_groups[0]["lr"])

@@ -49,7 +49,7 @@ class ConvolutionalAutoencoder(nn.Module):
         #: Height and width before each halving, and after the last: ⌈h / 2⌉ at a time.
         self.sizes = [tuple(math.ceil(n / 2**i) for n in shape[1:]) for i in range(len(widths))]
         top = (widths[-1], *self.sizes[-1])
-        with seeded(generator):
+        with seeded(None if generator is None else generator.initial_seed()):
             self.down = nn.ModuleList(
                 nn.Conv2d(a, b, 3, stride=2, padding=1) for a, b in pairwise(widths)
             )

@@ -13,6 +13,7 @@ A network may also name its ``encoder_parameters()``; nothing depends on them.
 """
 
 import copy
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
@@ -66,7 +67,7 @@ def build_network(
             ) from error
     elif callable(network):
         try:
-            with seeded(generator):
+            with seeded(generator.initial_seed()):
                 built = network(shape, n_components, generator)
         except TypeError as error:
             raise TypeError(
@@ -144,17 +145,21 @@ def evaluating(network: nn.Module) -> Iterator[None]:
             module.training = mode
 
 
+#: Torch's own random numbers belong to the process: one thread at a time builds a network.
+_RANDOM_LOCK = threading.RLock()
+
+
 @contextmanager
-def seeded(generator: torch.Generator | None) -> Iterator[None]:
+def seeded(seed: int | None) -> Iterator[None]:
     """Let torch's own random numbers, which modules draw their weights from, follow a seed.
 
     They are put back afterwards. None leaves them as they are.
     """
-    if generator is None:
+    if seed is None:
         yield
         return
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(generator.initial_seed())
+    with _RANDOM_LOCK, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
         yield
 
 

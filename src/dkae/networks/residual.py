@@ -62,7 +62,7 @@ class ResidualAutoencoder(nn.Module):
             "n_blocks": n_blocks,
         }
         n_features = math.prod(shape)
-        with seeded(generator):
+        with seeded(None if generator is None else generator.initial_seed()):
             self.encoder = nn.Sequential(
                 nn.Flatten(),
                 nn.Linear(n_features, width),

@@ -25,7 +25,7 @@ Record = dict[str, str | int | float]
 class Callback:
     """Does nothing; override what you need.
 
-    An exception ends the fit, which leaves the former one.
+    An exception ends the fit, and the model stays as it was before.
     """
 
     def on_train_begin(self, trainer: Trainer) -> None:
@@ -34,7 +34,7 @@ class Callback:
     def on_phase_setup(self, trainer: Trainer, phase: Phase) -> None:
         """Restore a state: the optimizer is there, and no step was taken.
 
-        If `trainer.stop` is set here, the phase is left out.
+        If `trainer.skip` is set here, the phase is left out.
         """
 
     def on_phase_begin(self, trainer: Trainer, phase: Phase) -> None:
@@ -127,6 +127,11 @@ class EarlyStopping(Callback):
         trainer.stop |= self.epochs_without_gain >= self.patience
 
     def on_epoch_end(self, trainer: Trainer, phase: Phase, record: Record) -> None:
+        if "validation_loss" not in record:
+            raise ValueError(
+                "EarlyStopping needs rows to watch, but none are held out: set "
+                "validation_fraction to a number such as 0.1"
+            )
         self._note(float(record["validation_loss"]), phase)
         trainer.stop |= self.epochs_without_gain >= self.patience
 

@@ -30,7 +30,7 @@ FORMAT = "dkae checkpoint 2"
 #: Least time between two writes: the file has three times the size of the weights.
 EVERY_SECONDS = 60.0
 
-_KEYS = {"fingerprint", "phase", "epoch", "parts", "random"}
+_KEYS = {"fingerprint", "phase", "epoch", "stop", "parts", "random"}
 
 
 class Checkpoint(Callback):
@@ -48,7 +48,7 @@ class Checkpoint(Callback):
         if self._pending is None:
             return
         if self._pending["phase"] != phase.name:  # phases come in a fixed order: it is over
-            trainer.stop = True
+            trainer.skip = True
             return
         state, self._pending = self._pending, None
         parts = _parts(trainer)
@@ -60,7 +60,7 @@ class Checkpoint(Callback):
         for name, part in parts.items():
             part.load_state_dict(state["parts"][name])
         torch.random.set_rng_state(state["random"])
-        trainer.epoch = int(state["epoch"])
+        trainer.epoch, trainer.stop = int(state["epoch"]), bool(state["stop"])
 
     def on_epoch_end(self, trainer: Trainer, phase: Phase, record: Record) -> None:
         if time.monotonic() - self._last_write < EVERY_SECONDS:
@@ -70,6 +70,7 @@ class Checkpoint(Callback):
             "fingerprint": self.run,
             "phase": phase.name,
             "epoch": trainer.epoch,
+            "stop": trainer.stop,
             "parts": {name: part.state_dict() for name, part in _parts(trainer).items()},
             "random": torch.random.get_rng_state(),
         }

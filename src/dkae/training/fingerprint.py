@@ -26,7 +26,8 @@ def fingerprint(
 ) -> dict[str, Any]:
     """Return what a run depends on, before it has started; not the device, which may change."""
     chunks = (X[i : i + N_HASHED_ROWS] for i in range(0, len(X), N_HASHED_ROWS))
-    weights = (tensor.detach().cpu().numpy() for tensor in network.state_dict().values())
+    state = network.state_dict().values()
+    weights = (t.detach().cpu().numpy() for t in state if isinstance(t, Tensor))
     return {
         **{name: _plain(value) for name, value in vars(settings).items() if name != "device"},
         "network": repr(network),
@@ -42,8 +43,11 @@ def fingerprint(
 
 def _plain(value: Any) -> Any:
     """Return a function as its name: a file holds no code, and addresses change."""
+    if not callable(value):
+        return value
     name = getattr(value, "__qualname__", None) or re.sub(r" at 0x\w+", "", repr(value))
-    return name if callable(value) else value
+    code = getattr(value, "__code__", None)  # functions of one name may differ
+    return name if code is None else f"{name} {_digest([np.frombuffer(code.co_code, np.uint8)])}"
 
 
 def _digest(arrays: Iterable[np.ndarray[Any, Any]]) -> str:

@@ -19,28 +19,26 @@ def _adam(parameters: Iterable[nn.Parameter], lr: float) -> Optimizer:
 OPTIMIZERS: dict[str, Callable[[Iterable[nn.Parameter], float], Optimizer]] = {"adam": _adam}
 
 
-def _constant(optimizer: Optimizer, n_steps: int) -> Schedule:
+def _constant(optimizer: Optimizer, n_steps: int, is_ours: bool) -> Schedule:
     return torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0)
 
 
-def _cosine(optimizer: Optimizer, n_steps: int) -> Schedule:
+def _cosine(optimizer: Optimizer, n_steps: int, is_ours: bool) -> Schedule:
     return torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, n_steps)
 
 
-def _onecycle(optimizer: Optimizer, n_steps: int) -> Schedule:
-    # An optimizer that was given no momentum gets none here.
-    has_momentum = any(optimizer.defaults.get(name) for name in ("momentum", "betas"))
+def _onecycle(optimizer: Optimizer, n_steps: int, is_ours: bool) -> Schedule:
     return torch.optim.lr_scheduler.OneCycleLR(
         optimizer,
         [group["lr"] for group in optimizer.param_groups],
         # With fewer than ten steps its warm-up of 30 % may be less than one step, which it refuses.
         total_steps=max(n_steps, 10),
-        cycle_momentum=has_momentum,
+        cycle_momentum=is_ours,  # a user's optimizer keeps its own momentum
     )
 
 
 #: Learning-rate schedules by name.
-LEARNING_RATES: dict[str, Callable[[Optimizer, int], Schedule]] = {
+LEARNING_RATES: dict[str, Callable[[Optimizer, int, bool], Schedule]] = {
     "constant": _constant,
     "cosine": _cosine,
     "onecycle": _onecycle,
@@ -73,7 +71,7 @@ class Optimization:
                 f"optimizer={_name(self.optimizer)} returned an optimizer of other parameters: "
                 "make a new one of those that it is given, at each call"
             )
-        return optimizer, LEARNING_RATES[self.learning_rate](optimizer, n_steps)
+        return optimizer, LEARNING_RATES[self.learning_rate](optimizer, n_steps, is_name)
 
 
 def check_optimizer(optimizer: Any) -> None:

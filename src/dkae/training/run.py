@@ -21,7 +21,7 @@ from dkae.training.optimization import Optimization
 from dkae.training.phases import plan_phases
 from dkae.training.settings import Settings
 from dkae.training.sources import BatchSource, split_rows
-from dkae.training.trainer import Trainer, check_finite
+from dkae.training.trainer import Trainer, check_finite, is_finite
 
 
 class Training:
@@ -76,5 +76,7 @@ class Training:
             interruption = error
         self.network.eval()
         self.network.zero_grad(set_to_none=True)  # gradients take as much memory as the weights
+        if interruption is not None and not is_finite(self.network):
+            raise interruption  # such a model is not worth keeping
         check_finite(self.network)
         return interruption

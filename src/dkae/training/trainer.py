@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -47,6 +47,8 @@ class Trainer:
         Finished epochs of the present phase.
     stop : bool
         Whether the present phase ends after this epoch; a callback may set it.
+    skip : bool
+        Whether the present phase is left out; a checkpoint sets it in `on_phase_setup`.
     optimizer, schedule
         Those of the present phase.
     """
@@ -71,17 +73,19 @@ class Trainer:
             event: [getattr(c, event) for c in callbacks if callable(getattr(c, event, None))]
             for event in EVENTS
         }
-        self.epoch, self.stop = 0, False
+        self.epoch, self.stop, self.skip = 0, False, False
 
     def run(self, phases: Sequence[Phase]) -> None:
         """Train the network, one phase after the other."""
         self.engine.prepare(self.network)
-        self._tell("on_train_begin")
         try:
+            self._tell("on_train_begin")
             for phase in phases:
                 self.run_phase(phase)
-        finally:
-            self._tell_all("on_train_end")
+        except BaseException as error:
+            self._tell_all("on_train_end", after=error)
+            raise
+        self._tell_all("on_train_end")
 
     def run_phase(self, phase: Phase) -> None:
         """Run the epochs of a phase, or those that are left of it."""
@@ -95,19 +99,21 @@ class Trainer:
         self.optimizer, self.schedule = self.optimization.start(
             self.parameters, phase.learning_rate_factor, phase.n_epochs * self.n_steps
         )
-        self.epoch, self.stop = 0, False
+        self.epoch, self.stop, self.skip = 0, False, False
         self._tell("on_phase_setup", phase)
-        if self.stop:  # it was over when a checkpoint was written
+        if self.skip:
             return
-        self._tell("on_phase_begin", phase)
         try:
+            self._tell("on_phase_begin", phase)
             with _only_these_learn(phase.network, self.parameters):
                 while self.epoch < phase.n_epochs and not self.stop:
                     self._tell("on_epoch_begin", phase)
                     if not self.stop:
                         self.run_epoch(phase)
-        finally:
-            self._tell_all("on_phase_end", phase)
+        except BaseException as error:
+            self._tell_all("on_phase_end", phase, after=error)
+            raise
+        self._tell_all("on_phase_end", phase)
 
     def run_epoch(self, phase: Phase) -> None:
         """Take the steps of an epoch, evaluate what is held out, and tell both."""
@@ -156,11 +162,21 @@ class Trainer:
         for listener in self._listeners[event]:
             listener(self, *arguments)
 
-    def _tell_all(self, event: str, *arguments: Any) -> None:
-        """Let all of them finish, also where one fails: a progress bar must be stopped."""
-        with ExitStack() as stack:
-            for listener in reversed(self._listeners[event]):  # the stack calls the last one first
-                stack.callback(listener, self, *arguments)
+    def _tell_all(self, event: str, *arguments: Any, after: BaseException | None = None) -> None:
+        """Let all of them finish, also where one fails: a progress bar must be stopped.
+
+        What fails is raised at the end, but never in place of the error that came before.
+        """
+        failed = None
+        for listener in self._listeners[event]:
+            try:
+                listener(self, *arguments)
+            except Exception as error:
+                failed = failed or error
+        if failed is not None and after is not None:
+            after.add_note(f"{event} of a callback failed too: {failed!r}")
+        elif failed is not None:
+            raise failed
 
 
 # The activations of the frozen layers are recomputed for each batch. Keeping those of all n rows
@@ -185,9 +201,14 @@ def _only_these_learn(network: nn.Module, parameters: Sequence[nn.Parameter]) ->
             parameter.requires_grad_(True)
 
 
+def is_finite(network: nn.Module) -> bool:
+    """Say whether all weights are finite."""
+    return all(bool(parameter.isfinite().all()) for parameter in network.parameters())
+
+
 def check_finite(network: nn.Module) -> None:
     """Raise an error if a weight is not finite: no loss has seen the last step."""
-    if not all(parameter.isfinite().all() for parameter in network.parameters()):
+    if not is_finite(network):
         raise _diverged("a weight became infinite")
 
 
