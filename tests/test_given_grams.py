@@ -136,11 +136,12 @@ class TestGramOfAKernel:
         monkeypatch.setattr(ProbabilisticClusterKernel, "fit", lambda *_: pytest.fail("fitted"))
         gram = kernel.on(rows)
         model.fit(rows, gram=gram)
-        assert calls == [len(rows)]
+        compared = 8  # rows on which the Gram is compared with its kernel
+        assert calls == [len(rows), compared]
         model.transform(rows[:5])
         if hasattr(model, "score"):
             model.score(rows[:5])
-        assert calls == [len(rows), 5]
+        assert calls == [len(rows), compared, 5]
 
     def test_images_reach_a_kernel_of_the_user_s_as_they_are(self, rows, tiny):
         seen = set()

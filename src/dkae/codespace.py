@@ -175,7 +175,7 @@ def interpolate(model: Invertible, x: Any, y: Any, n_steps: int | ArrayLike = 9)
     points = (1 - t) * start + t * end
     n, n_points, width = points.shape
     images = np.asarray(model.inverse_transform(points.reshape(-1, width)))
-    return images if n == 1 else images.reshape(n, n_points, -1)
+    return images if n == 1 else images.reshape(n, n_points, *images.shape[1:])
 
 
 def class_means(model: Invertible, X: Any, y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:

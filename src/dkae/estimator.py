@@ -17,7 +17,7 @@ from dkae._runtime.checks import check_integer
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
 from dkae.alignment import check_width
 from dkae.grams import Floats, Gram, MatrixGram, check_block, read_block, sample_rows
-from dkae.kernels import Kernel, gram_of, kernel_of, rows_for
+from dkae.kernels import Kernel, gram_of, kernel_of
 from dkae.metrics.comparison import compare_grams
 from dkae.networks import (
     Autoencoder,
@@ -399,7 +399,7 @@ class DeepKernelizedAutoencoder(
                 "Gram matrix or loaded without its kernel: pass gram=, the Gram matrix of these "
                 "rows"
             )
-        return self.kernel_.on(rows_for(self.kernel_, self._check_rows(X, reset=False)))
+        return self.kernel_.on(self._check_rows(X, reset=False))
 
     # --- the parts of fit --------------------------------------------------------------------
 
@@ -430,7 +430,7 @@ class DeepKernelizedAutoencoder(
             prior = gram_of(gram, X)
             return prior, prior.kernel
         kernel = kernel_of(self, X, y)
-        return kernel.on(rows_for(kernel, X)), kernel
+        return kernel.on(X), kernel
 
     def _build_network(self, X: Floats, seed: int, pretrained: Any = None) -> nn.Module:
         n_components = check_integer("n_components", self.n_components, at_least=1)

@@ -29,6 +29,7 @@ __all__ = [
     "Rows",
     "RowsGram",
     "as_gram",
+    "as_rows",
     "asymmetry_of",
     "check_block",
     "check_symmetry",
@@ -97,8 +98,8 @@ class Gram(ABC):
             return CombinedGram([self, other], operator.mul)
         if not isinstance(other, Real):
             return NotImplemented
-        # float32, because a float64 factor would make float64 of the blocks.
-        return CombinedGram([self], partial(operator.mul, np.float32(float(other))))
+        # A number of Python leaves the blocks in their own precision.
+        return CombinedGram([self], partial(operator.mul, float(other)))
 
     __rmul__ = __mul__
 
@@ -320,6 +321,11 @@ def negative_mass(gram: NDArray[np.float64]) -> float:
     r"""Return :math:`\sum_{\lambda_i < 0} |\lambda_i| / \sum_i |\lambda_i|` of the eigenvalues."""
     eigenvalues = np.linalg.eigvalsh(gram)
     return float(-eigenvalues[eigenvalues < 0].sum() / np.abs(eigenvalues).sum())
+
+
+def as_rows(X: Any) -> Any:
+    """Return rows that can be indexed by an array of numbers: lists and tables as arrays."""
+    return X if hasattr(X, "shape") and not hasattr(X, "iloc") else np.asarray(X)
 
 
 def sample_rows(n: int, at_most: int) -> Rows:

@@ -23,7 +23,13 @@ from dkae._runtime.devices import choose_device
 from dkae._runtime.files import replacing
 from dkae.estimator import DeepKernelizedAutoencoder
 from dkae.kernels import PairwiseKernel
-from dkae.networks import Autoencoder, ConvolutionalAutoencoder, Layer, ResidualAutoencoder
+from dkae.networks import (
+    Autoencoder,
+    ConvolutionalAutoencoder,
+    Layer,
+    ResidualAutoencoder,
+    StackedNetwork,
+)
 
 __all__ = ["ModelFileError", "load", "replacing", "save"]
 
@@ -80,6 +86,8 @@ def _describe(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
         "kernel": None,
         **_describe_network(model.network_),
     }
+    if model.network is not None and "layers" in described:
+        described["stack"] = _describe_stack(model.network_)
     for name, value in model.get_params(deep=False).items():
         with contextlib.suppress(TypeError):
             described["params"][name] = _plain(value)
@@ -130,6 +138,17 @@ def _describe_network(network: nn.Module) -> dict[str, Any]:
     return {"network": {"kind": kind, "config": network.config}}
 
 
+def _describe_stack(network: Any) -> dict[str, Any]:
+    """Return the arguments of the factory of such a stack."""
+    layers: list[Layer] = network.layers
+    return {
+        "hidden_layer_sizes": [layer.config["n_out"] for layer in layers[:-1]],
+        "activation": layers[0].activation,
+        "code_activation": layers[-1].activation,
+        "output_activation": layers[0].output_activation,
+    }
+
+
 def _rebuild_network(model: DeepKernelizedAutoencoder, described: dict[str, Any]) -> nn.Module:
     """Return the network with weights that are still to be loaded, and tell the model its shape."""
     if "network" not in described:
@@ -137,6 +156,8 @@ def _rebuild_network(model: DeepKernelizedAutoencoder, described: dict[str, Any]
         if not stack.layers:
             raise ValueError("there are no layers")
         model.row_shape_, model.n_components_ = (model.n_features_in_,), stack.n_components
+        if "stack" in described:  # `fit` builds this network again, not the default one
+            model.network = StackedNetwork(**described["stack"])
         return stack
     sizes = dict(described["network"]["config"])
     model.row_shape_, model.n_components_ = tuple(sizes.pop("shape")), sizes.pop("n_components")

@@ -187,11 +187,3 @@ def test_demo_prints_scores_and_page(demo_calls, tmp_path):
 def test_demo_refuses_wrong_options(option, demo_calls):
     assert run("demo", *option).exit_code == 2
     assert demo_calls == []
-
-
-def test_demo_without_its_dependencies_says_what_to_install(demo_calls, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    for module in ("demo", "report.pages"):
-        monkeypatch.delitem(sys.modules, f"dkae_study.{module}", raising=False)
-    assert "pip install 'dkae[plot]' dkae-study" in fail("demo", "-o", tmp_path)
-    assert demo_calls == []

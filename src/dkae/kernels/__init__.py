@@ -1,14 +1,16 @@
 """The kernels that a code space can be aligned with."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel as _GPKernel
 
 from dkae._runtime.checks import check_choice
 from dkae._runtime.fitting import warn_caller
-from dkae.grams import Gram, as_gram, check_block
+from dkae.grams import Gram, as_gram, as_rows, check_block, sample_rows
 from dkae.kernels.base import Kernel
 from dkae.kernels.cluster import ProbabilisticClusterKernel
 from dkae.kernels.compose import center, normalize
@@ -42,9 +44,10 @@ __all__ = [
     "kernel_of",
     "make_kernel",
     "normalize",
-    "rows_for",
 ]
 
+#: Rows on which the Gram that a user passes is compared with its kernel.
+N_COMPARED_ROWS = 8
 #: Kernels that learn an ensemble from the data, by name.
 ENSEMBLES: dict[str, type[Kernel]] = {"forest": ForestKernel, "pck": ProbabilisticClusterKernel}
 
@@ -77,13 +80,14 @@ def make_kernel(
         Seed of "pck" and "forest".
     """
     if isinstance(kernel, Kernel):
-        return kernel if is_fitted(kernel) else clone(kernel)
+        return kernel if is_fitted(kernel) else copy.copy(kernel)
     if isinstance(kernel, _GPKernel):
         return GaussianProcessKernel(clone(kernel))
     if callable(kernel):
         return FunctionKernel(kernel, kernel_params)
-    if hasattr(kernel, "shape") or (isinstance(kernel, str) and kernel == "precomputed"):
-        what = "'precomputed'" if isinstance(kernel, str) else f"<{type(kernel).__name__}>"
+    is_matrix = isinstance(kernel, Gram) or hasattr(kernel, "shape")
+    if is_matrix or (isinstance(kernel, str) and kernel == "precomputed"):
+        what = f"<{type(kernel).__name__}>" if is_matrix else "'precomputed'"
         raise ValueError(f"kernel={what} needs the Gram matrix: call fit(X, gram=P)")
     name = check_choice("kernel", kernel, [*pairwise_names(), *ENSEMBLES, "precomputed"])
     given = dict(kernel_params or {})
@@ -102,7 +106,7 @@ def kernel_of(estimator: Any, X: Any, y: object) -> Kernel:
     """
     names = ("kernel", "gamma", "degree", "coef0", "kernel_params", "random_state")
     kernel = make_kernel(**{name: getattr(estimator, name) for name in names})
-    return kernel if is_fitted(kernel) else kernel.fit(rows_for(kernel, X), y)
+    return kernel if is_fitted(kernel) else kernel.fit(X, y)
 
 
 def is_fitted(kernel: Kernel) -> bool:
@@ -110,14 +114,13 @@ def is_fitted(kernel: Kernel) -> bool:
     return kernel.__sklearn_is_fitted__()
 
 
-def rows_for(kernel: Kernel, X: Any) -> Any:
-    """Return the rows as a kernel sees them: flattened for those that have a name."""
-    is_named = isinstance(kernel, (PairwiseKernel, *ENSEMBLES.values()))
-    return X.reshape(len(X), -1) if is_named and X.ndim > 2 else X
-
-
 def gram_of(gram: Any, X: Any) -> Gram:
     """Return what a user passes as the Gram matrix of the rows X, checked against their number."""
+    if isinstance(gram, Kernel):
+        raise ValueError(
+            f"gram is a {type(gram).__name__}, a kernel: pass it as the parameter kernel, or its "
+            "Gram, gram=kernel.on(X)"
+        )
     if not isinstance(gram, Gram) and not hasattr(gram, "block"):
         matrix = Precomputed(gram).fit(X).on(X)
         matrix.kernel = None  # a matrix alone says nothing of other rows
@@ -128,7 +131,21 @@ def gram_of(gram: Any, X: Any) -> Gram:
             f"gram has {len(checked)} rows, but X has {len(X)}: pass the Gram of the same rows as "
             "X, such as kernel.on(X)"
         )
+    if checked.kernel is not None and not _is_of(checked, X):
+        checked = checked[:]
+        checked.kernel = None  # it is of other rows than X, such as rows that are not scaled
     return checked
+
+
+def _is_of(gram: Gram, X: Any) -> bool:
+    """Say whether the kernel of a Gram gives its entries on a few of the rows X."""
+    rows = sample_rows(len(gram), N_COMPARED_ROWS)
+    block = np.asarray(gram.block(rows), dtype=np.float64)
+    try:
+        values = gram.kernel.values(as_rows(X)[rows])
+    except Exception:  # a kernel may know other rows only, or rows of another shape
+        return False
+    return bool(np.allclose(values, block, rtol=1e-3, atol=1e-3 * np.abs(block).max()))
 
 
 def _check_names(kernel: str, params: Mapping[str, Any], known: Sequence[str]) -> None:

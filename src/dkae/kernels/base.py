@@ -7,6 +7,7 @@ its Gram is cheaper to compute from something that is computed once for all rows
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from numbers import Real
 from typing import Any, Self
@@ -15,7 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from dkae.grams import Floats, Gram, RowsGram, finite_float32
+from dkae.grams import Floats, Gram, RowsGram, as_rows, finite_float32
+
+
+def vectors(X: Any) -> Any:
+    """Return rows as vectors: images and sequences are flattened."""
+    return X.reshape(len(X), -1) if np.ndim(X) > 2 else X
+
+
+def fitted(kernel: Kernel, X: Any, y: object) -> Kernel:
+    """Return a kernel that is fitted as it is, and a fitted copy of any other."""
+    # A shallow copy: scikit-learn's clone would unfit the parts of a sum or product.
+    return kernel if kernel.__sklearn_is_fitted__() else copy.copy(kernel).fit(X, y)
 
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
@@ -58,7 +70,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
 
     def on(self, X: Floats) -> Gram:
         """Return the Gram matrix of the rows of `X`, read block by block."""
-        return RowsGram(X, self.values, str(self), self)
+        return RowsGram(as_rows(X), self.values, str(self), self)
 
     def __add__(self, other: Kernel) -> Kernel:
         from dkae.kernels.compose import SumKernel

@@ -12,11 +12,10 @@ from functools import partial, reduce
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
 
 from dkae._runtime.checks import check_integer, check_number
 from dkae.grams import CombinedGram, Floats, Gram, RowsGram, sample_rows
-from dkae.kernels.base import Kernel
+from dkae.kernels.base import Kernel, fitted
 
 
 def center(kernel: Kernel, *, max_reference: int | None = 1000) -> CenteredKernel:
@@ -84,7 +83,7 @@ class NormalizedKernel(Kernel):
         self.kernel = kernel
 
     def fit(self, X: Any, y: object = None) -> Self:
-        self.kernel_ = clone(self.kernel).fit(X, y)
+        self.kernel_ = fitted(self.kernel, X, y)
         return self
 
     def evaluate(self, X: Any, Y: Any) -> Any:
@@ -122,7 +121,7 @@ class CenteredKernel(Kernel):
         at_most = len(X)
         if self.max_reference is not None:
             at_most = check_integer("max_reference", self.max_reference, at_least=1)
-        self.kernel_ = clone(self.kernel).fit(X, y)
+        self.kernel_ = fitted(self.kernel, X, y)
         self.reference_ = np.asarray(X)[sample_rows(len(X), at_most)]
         self.mean_ = np.float32(self._means(self.reference_).mean())
         return self
@@ -147,7 +146,7 @@ class CenteredKernel(Kernel):
 def _fit_all(kernels: Sequence[Kernel], X: Any, y: object) -> list[Kernel]:
     if not kernels:
         raise ValueError("kernels is empty: pass at least one")
-    return [clone(kernel).fit(X, y) for kernel in kernels]
+    return [fitted(kernel, X, y) for kernel in kernels]
 
 
 def _multiply(*blocks: Floats) -> Floats:

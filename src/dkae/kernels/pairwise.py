@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
+from sklearn.utils.validation import check_is_fitted
 
 from dkae._runtime.checks import check_choice, check_number
-from dkae.grams import Floats
+from dkae.grams import Floats, as_rows
 from dkae.kernels.bandwidth import choose_gamma
-from dkae.kernels.base import Kernel
+from dkae.kernels.base import Kernel, vectors
 
 
 def pairwise_names() -> list[str]:
@@ -55,11 +56,13 @@ class PairwiseKernel(Kernel):
         check_choice("kernel", self.metric, pairwise_names())
         check_number("degree", self.degree, 0)
         check_number("coef0", self.coef0, -math.inf)
-        self.gamma_ = choose_gamma(self.gamma, self.metric, X)
+        self.gamma_ = choose_gamma(self.gamma, self.metric, vectors(as_rows(X)))
         return self
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
+        check_is_fitted(self)
         params = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
+        X, Y = vectors(X), None if Y is None else vectors(Y)
         return pairwise_kernels(X, Y, metric=self.metric, filter_params=True, **params)
 
 

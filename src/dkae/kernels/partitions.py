@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomTreesEmbedding
 
 from dkae._runtime.checks import check_integer
 from dkae.grams import Floats, Gram, RowsGram
-from dkae.kernels.base import Kernel
+from dkae.kernels.base import Kernel, vectors
 from dkae.kernels.features import FeatureKernel, check_fitted
 
 
@@ -78,7 +78,7 @@ class ForestKernel(FeatureKernel):
             n_estimators=check_integer("n_estimators", self.n_estimators, at_least=1),
             max_depth=check_integer("max_depth", self.max_depth, at_least=1),
             random_state=self.random_state,
-        ).fit(X)
+        ).fit(vectors(X))
         return self
 
     def features(self, X: Any) -> sparse.csr_array:
@@ -101,7 +101,7 @@ class ForestKernel(FeatureKernel):
         return RowsGram(self._leaves(X), _share, str(self), self)
 
     def _leaves(self, X: Any) -> NDArray[Any]:
-        leaves = np.asarray(self.forest_.apply(X))
+        leaves = np.asarray(self.forest_.apply(vectors(X)))
         # Boosted forests add an axis for the classes; each of their trees is a partition too.
         return smallest_integers(leaves.reshape(len(leaves), -1).astype(np.int64))
 

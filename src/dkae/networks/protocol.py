@@ -5,7 +5,8 @@ A network of your own needs ``encode`` and ``decode``. Two settings ask for more
 ========================  =====================================================================
 ``decoder_max_iter > 0``  ``decoder_parameters()``: what the decoder learns alone, and nothing that
                           the encoder uses. It is called once, when that phase begins: a network
-                          with tied weights unties them here.
+                          with tied weights unties them here. A ``decode`` that is a module
+                          itself needs no such method.
 ``pretrain_max_iter > 0`` ``stages()``: the parts that are pretrained one after the other.
 ========================  =====================================================================
 
@@ -109,13 +110,21 @@ def check_network(network: nn.Module, rows: Floats, n_components: int) -> None:
         _check_shape(f"{name}.decode", decoded, tuple(x.shape), "it must give back rows like X")
 
 
+def decoder_parameters_of(network: Any) -> Callable[[], Any] | None:
+    """Return what gives the decoder's parameters: its method, or those of a decoder module."""
+    if callable(getattr(network, "decoder_parameters", None)):
+        return network.decoder_parameters  # type: ignore[no-any-return]
+    return network.decode.parameters if isinstance(network.decode, nn.Module) else None
+
+
 def check_decoder(network: nn.Module, rows: Floats) -> None:
     """Refuse decoder parameters that the codes depend on, before any training.
 
     On a copy, because asking for them unties tied weights.
     """
     trial: Any = copy.deepcopy(network).cpu()
-    own = [p for p in trial.decoder_parameters() if p.requires_grad]
+    parameters = decoder_parameters_of(trial)
+    own = [p for p in parameters() if p.requires_grad] if parameters else []
     if not own:
         raise ValueError(
             f"network={_name(network)} has no decoder_parameters() that could learn: return those "

@@ -56,7 +56,7 @@ class HistoryDisplay(Display):
         The axis counts steps if `steps_per_epoch` of the model is a number, else epochs.
         """
         check_is_fitted(model, "history_")
-        n = model.steps_per_epoch
+        n = model.steps_per_epoch if model.epoch == "deprecated" else model.epoch
         steps = int(n) if isinstance(n, Integral) else None
         return cls(model.history_, steps_per_epoch=steps).plot(ax=ax, **kwargs)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from dkae.networks.protocol import decoder_parameters_of
 from dkae.training.settings import Settings
 
 #: Names in the history: the training end to end, and the decoder alone.
@@ -47,7 +48,8 @@ def plan_phases(network: nn.Module, settings: Settings) -> list[Phase]:
     """Return the phases that the settings ask for, and refuse what the network cannot do."""
     phases = []
     if settings.pretrain_max_iter:
-        _check_has(network, "stages", f"pretrain_max_iter={settings.pretrain_max_iter}")
+        if not callable(getattr(network, "stages", None)):
+            raise _lacks(network, "stages", "pretrain_max_iter", settings)
         phases += _pretraining(network, settings)
     if settings.max_iter:
         phases.append(
@@ -61,13 +63,14 @@ def plan_phases(network: nn.Module, settings: Settings) -> list[Phase]:
             )
         )
     if settings.decoder_max_iter:
-        needed_by = f"decoder_max_iter={settings.decoder_max_iter}"
-        _check_has(network, "decoder_parameters", needed_by)
+        parameters = decoder_parameters_of(network)
+        if parameters is None:
+            raise _lacks(network, "decoder_parameters", "decoder_max_iter", settings)
         phases.append(
             Phase(
                 DECODER,
                 network,
-                network.decoder_parameters,  # type: ignore[arg-type]
+                parameters,
                 settings.decoder_max_iter,
                 alignment_weight=0.0,
                 learning_rate_factor=0.5,
@@ -103,10 +106,8 @@ def _check_names(names: list[str]) -> None:
         )
 
 
-def _check_has(network: nn.Module, method: str, needed_by: str) -> None:
-    if not callable(getattr(network, method, None)):
-        setting = needed_by.partition("=")[0]
-        raise ValueError(
-            f"network={type(network).__name__} has no {method}(), which {needed_by} needs: add "
-            f"that method, or set {setting}=0"
-        )
+def _lacks(network: nn.Module, method: str, setting: str, settings: Settings) -> ValueError:
+    return ValueError(
+        f"network={type(network).__name__} has no {method}(), which {setting}="
+        f"{getattr(settings, setting)} needs: add that method, or set {setting}=0"
+    )

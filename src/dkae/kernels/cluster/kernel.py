@@ -26,7 +26,7 @@ from dkae._runtime.devices import choose_device
 from dkae._runtime.fitting import warn_caller
 from dkae._runtime.threads import in_threads
 from dkae.grams import Floats, Rows, RowsGram
-from dkae.kernels.base import Kernel
+from dkae.kernels.base import Kernel, vectors
 from dkae.kernels.cluster.compact import CompactPosteriors, compress, concatenate
 from dkae.kernels.cluster.em import FitResult, fit_mixtures
 from dkae.kernels.cluster.mixtures import COVARIANCES, posteriors
@@ -127,7 +127,7 @@ class ProbabilisticClusterKernel(
     def fit(self, X: Any, y: object = None) -> Self:
         """Fit the mixtures on a random subset of the rows."""
         self._check_params()
-        X = validate_data(self, X, dtype=[np.float32, np.float64], ensure_min_samples=2)
+        X = validate_data(self, vectors(X), dtype=[np.float32, np.float64], ensure_min_samples=2)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         n_fit = min(len(X), self.max_fit_samples)
         sample = X[np.random.default_rng(seed).choice(len(X), n_fit, replace=False)]
@@ -158,7 +158,7 @@ class ProbabilisticClusterKernel(
     def transform(self, X: Any) -> Floats:
         """Return the posteriors Π(x) under all mixtures side by side, exact, in float32."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float32, np.float64], reset=False)
+        X = validate_data(self, vectors(X), dtype=[np.float32, np.float64], reset=False)
         result = np.empty((len(X), self._n_features_out), dtype=np.float32)
         for i, part in enumerate(self._posteriors(X)):
             result[i * N_CHUNK_ROWS : (i + 1) * N_CHUNK_ROWS] = part.cpu().numpy()
@@ -186,7 +186,7 @@ class ProbabilisticClusterKernel(
         if self.tolerance == 0:
             return FeatureGram(self.features(X), str(self), self)
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float32, np.float64], reset=False)
+        X = validate_data(self, vectors(X), dtype=[np.float32, np.float64], reset=False)
         compact = concatenate(list(self._compact(X)))
         scaled = _ScaledPosteriors(compact, self._scales(compact.squared_norms()))
         return _CompactGram(scaled, str(self), self)
