@@ -37,7 +37,7 @@ from sklearn.metrics.pairwise import rbf_kernel
         ),
         (
             {"max_iter": 0, "decoder_max_iter": 1},
-            "max_iter=0 and pretrain_max_iter=0 leave 2 of the 2 layers of the encoder untrained.*"
+            "max_iter=0 and pretrain_max_iter=0 leave the encoder, or layers of it, untrained.*"
             "network=model.network_",
         ),
         ({"verbose": "yes"}, "verbose='yes' must be a number, 0 for silence"),

@@ -20,23 +20,7 @@ from numpy.typing import NDArray
 
 from dkae._runtime.fitting import warn_caller
 
-__all__ = [
-    "CombinedGram",
-    "Floats",
-    "Gram",
-    "GramLike",
-    "MatrixGram",
-    "Rows",
-    "RowsGram",
-    "as_gram",
-    "as_rows",
-    "asymmetry_of",
-    "check_block",
-    "check_symmetry",
-    "finite_float32",
-    "read_block",
-    "sample_rows",
-]
+__all__ = ["CombinedGram", "Gram", "GramLike", "MatrixGram", "RowsGram", "as_gram"]
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.intp]
@@ -109,21 +93,11 @@ class Gram(ABC):
 
 @dataclass(repr=False, eq=False)
 class RowsGram(Gram):
-    """A function of two rows, on the rows of anything that is indexed by row numbers.
+    """A function of two rows, on the rows of anything that is indexed by row numbers."""
 
-    Attributes
-    ----------
-    rows : indexed by an array of row numbers
-        The data, or what is kept of each row: its features, its label, its posteriors.
-    function : callable
-        ``function(a, b)`` returns the block of all pairs; `b` is None where it is `a` itself.
-    name : str
-        How error messages call it.
-    kernel : Kernel, optional
-        The fitted kernel whose matrix this is.
-    """
-
+    #: The data, or what is kept of each row: its features, its label, its posteriors.
     rows: Any
+    #: ``function(a, b)`` returns the block of all pairs; `b` is None where it is `a` itself.
     function: Callable[[Any, Any], Any]
     name: str
     kernel: Any = None

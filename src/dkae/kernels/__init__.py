@@ -37,17 +37,16 @@ __all__ = [
     "ProbabilisticClusterKernel",
     "TransformerKernel",
     "center",
-    "check_block",
     "gram_of",
     "ideal_kernel",
-    "is_fitted",
-    "kernel_of",
     "make_kernel",
     "normalize",
 ]
 
 #: Rows on which the Gram that a user passes is compared with its kernel.
 N_COMPARED_ROWS = 8
+#: Former names of this room.
+_MOVED: dict[str, Any] = {"Prior": Gram, "check_block": check_block}
 #: Kernels that learn an ensemble from the data, by name.
 ENSEMBLES: dict[str, type[Kernel]] = {"forest": ForestKernel, "pck": ProbabilisticClusterKernel}
 
@@ -154,7 +153,8 @@ def _check_names(kernel: str, params: Mapping[str, Any], known: Sequence[str]) -
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Prior":
-        warn_caller("dkae.kernels.Prior is now dkae.grams.Gram", FutureWarning)
-        return Gram
+    if name in _MOVED:
+        moved = _MOVED[name]
+        warn_caller(f"dkae.kernels.{name} is now dkae.grams.{moved.__name__}", FutureWarning)
+        return moved
     raise AttributeError(f"module 'dkae.kernels' has no attribute {name!r}")

@@ -30,11 +30,9 @@ class Network(Protocol):
 
     def encode(self, x: Tensor, /) -> Tensor:
         """Return the codes, (k, n_components), of k rows."""
-        ...
 
     def decode(self, codes: Tensor, /) -> Tensor:
         """Return the rows that codes decode to, in the shape of the rows."""
-        ...
 
 
 #: Builds a network from the shape of a row, such as (784,) or (1, 28, 28), the width of the code,

@@ -17,19 +17,13 @@ class Engine:
 
     An engine for several processes overrides these three methods: it would give each process its
     share of the rows in `forward` and gather the codes, and average the gradients in `update`.
-
-    Attributes
-    ----------
-    device : torch.device
-        Where the network runs.
-    precision : {"float32", "bfloat16"}
-        Precision of the network; the losses are always in float32.
-    max_grad_norm : float, optional
-        Gradients are clipped to this norm.
     """
 
+    #: Where the network runs.
     device: torch.device
+    #: Precision of the network, "float32" or "bfloat16"; the losses are always in float32.
     precision: str = "float32"
+    #: Gradients are clipped to this norm.
     max_grad_norm: float | None = None
 
     def prepare(self, network: nn.Module) -> None:

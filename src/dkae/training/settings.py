@@ -85,18 +85,13 @@ class Settings:
 
     def check_encoder(self, network: nn.Module, *, is_given: bool) -> None:
         """Refuse to leave an encoder as it was drawn; a module of the user's may be trained."""
-        if is_given or self.max_iter or self.pretrain_max_iter:
+        if isinstance(network, Autoencoder) and network.n_pretrained == len(network.layers):
             return
-        what = "the encoder"
-        if isinstance(network, Autoencoder):
-            n_layers = len(network.layers)
-            if network.n_pretrained == n_layers:
-                return
-            what = f"{n_layers - network.n_pretrained} of the {n_layers} layers of the encoder"
-        raise ValueError(
-            f"max_iter=0 and pretrain_max_iter=0 leave {what} untrained: set one of them to at "
-            "least 1, or pass a trained network, network=model.network_"
-        )
+        if not (is_given or self.max_iter or self.pretrain_max_iter):
+            raise ValueError(
+                "max_iter=0 and pretrain_max_iter=0 leave the encoder, or layers of it, untrained: "
+                "set one of them to at least 1, or pass a trained network, network=model.network_"
+            )
 
     @property
     def held_out_fraction(self) -> float:

@@ -35,52 +35,37 @@ class Source(Protocol):
     @property
     def n_steps(self) -> int:
         """The number of batches that make an epoch."""
-        ...
 
     def draw(self, with_prior: bool, input_noise: float) -> Batch:
         """Return the next batch, with its block of the prior if asked for."""
-        ...
 
     def held_out(self) -> Iterator[Batch]:
         """Yield the rows that are held out, in blocks, without noise; none if there are none."""
-        ...
 
     def state_dict(self) -> dict[str, Any]:
         """Return what the next batch depends on."""
-        ...
 
     def load_state_dict(self, state: dict[str, Any], /) -> None: ...
 
 
 @dataclass
 class BatchSource:
-    """Draws seeded batches of an array's rows.
+    """Draws seeded batches of an array's rows."""
 
-    Attributes
-    ----------
-    X : array of shape (n_samples, ...)
-        The data, which stays where it is: a batch copies its own rows only.
-    gram : Gram
-        Gram matrix of the rows of X.
-    train_rows, held_out_rows : arrays of int
-        The rows of X that may be drawn, and those that are held out.
-    batch_size : int
-        k; all rows are taken where there are fewer.
-    steps_per_epoch : {"samples", "pairs"} or int
-        See `batches_per_epoch`.
-    rng : numpy.random.Generator
-        Source of rows and noise.
-    device : torch.device
-        Where the batch goes.
-    """
-
+    #: The data, which stays where it is: a batch copies its own rows only.
     X: Floats
+    #: Gram matrix of the rows of X.
     gram: Gram
+    #: The rows of X that may be drawn, and those that are held out.
     train_rows: Rows
     held_out_rows: Rows
+    #: k; all rows are taken where there are fewer.
     batch_size: int
+    #: See `batches_per_epoch`.
     steps_per_epoch: str | int
+    #: Source of rows and noise.
     rng: np.random.Generator
+    #: Where the batch goes.
     device: torch.device
 
     @property

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,61 +20,35 @@ from dkae.training.sources import Batch, Source
 _NAMES = ("loss", "reconstruction_loss", "alignment_loss")
 
 
+@dataclass(eq=False)
 class Trainer:
     """Runs phases; what else is to happen meanwhile is up to callbacks.
 
     If an exception or Ctrl-C ends a phase early, the network keeps what it has learnt.
-
-    Parameters
-    ----------
-    network : torch.nn.Module
-        The whole network, trained in place.
-    loss : callable
-        Eq. 8: ``(targets, codes, reconstructions, prior_gram, alignment_weight) -> Losses``.
-    source : Source
-        Where batches come from.
-    callbacks : sequence
-        Are told of what happens, in their order; see `dkae.training.callbacks.Callback`.
-    engine : Engine
-        How a step runs.
-    optimization : Optimization
-        How weights move.
-
-    Attributes
-    ----------
-    n_steps : int
-        Steps of an epoch.
-    epoch : int
-        Finished epochs of the present phase.
-    stop : bool
-        Whether the present phase ends after this epoch; a callback may set it.
-    skip : bool
-        Whether the present phase is left out; a checkpoint sets it in `on_phase_setup`.
-    optimizer, schedule
-        Those of the present phase.
     """
 
-    def __init__(
-        self,
-        network: nn.Module,
-        loss: Callable[..., Losses],
-        source: Source,
-        callbacks: Sequence[Any],
-        engine: Engine,
-        optimization: Optimization,
-    ) -> None:
-        self.network = network
-        self.loss = loss
-        self.source = source
-        self.engine = engine
-        self.optimization = optimization
-        self.n_steps = source.n_steps
-        self.callbacks = list(callbacks)
+    #: The whole network, trained in place.
+    network: nn.Module
+    #: Eq. 8: ``(targets, codes, reconstructions, prior_gram, alignment_weight) -> Losses``.
+    loss: Callable[..., Losses]
+    source: Source
+    #: Are told of what happens, in their order; see `dkae.training.callbacks.Callback`.
+    callbacks: Sequence[Any]
+    engine: Engine
+    optimization: Optimization
+
+    def __post_init__(self) -> None:
+        self.n_steps = self.source.n_steps
+        #: Finished epochs of the present phase.
+        self.epoch = 0
+        #: Whether the present phase ends after this epoch; a callback may set it.
+        self.stop = False
+        #: Whether the present phase is left out; a checkpoint sets it in `on_phase_setup`.
+        self.skip = False
         self._listeners = {
-            event: [getattr(c, event) for c in callbacks if callable(getattr(c, event, None))]
+            event: [getattr(c, event) for c in self.callbacks if callable(getattr(c, event, None))]
             for event in EVENTS
         }
-        self.epoch, self.stop, self.skip = 0, False, False
 
     def run(self, phases: Sequence[Phase]) -> None:
         """Train the network, one phase after the other."""
