@@ -110,8 +110,8 @@ class DeepKernelizedAutoencoder(
         reconstruction only and with half the learning rate; the codes stay what they are. 0
         switches it off: tied weights then stay tied.
     learning_rate : {"onecycle", "cosine", "constant"}, default="onecycle"
-        Schedule of the learning rate; "onecycle" also moves Adam's first moment between 0.95 and
-        0.85, as is usual with it.
+        Schedule of the learning rate; "onecycle" also moves the first moment of "adam" between 0.95
+        and 0.85, as is usual with it.
     learning_rate_init : float, default=0.002
         The (largest) learning rate of Adam.
     optimizer : "adam" or callable, default="adam"
