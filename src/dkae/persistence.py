@@ -51,6 +51,11 @@ class ModelFileError(ValueError):
 
 def save(model: DeepKernelizedAutoencoder, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to one file; one of that name is replaced only when all is written."""
+    if not isinstance(model, DeepKernelizedAutoencoder):
+        raise ValueError(
+            f"model is a {type(model).__name__}, and only a DeepKernelizedAutoencoder has a model "
+            "file: pass the one in it, or pickle the whole"
+        )
     if not hasattr(model, "network_"):
         raise ValueError("model is not fitted: call fit before save")
     header = {"format": FORMAT, "dkae": __version__, "model": json.dumps(_describe(model))}

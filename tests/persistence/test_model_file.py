@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from sklearn.pipeline import make_pipeline
 
 import dkae.persistence
 from dkae import load, save
@@ -102,6 +103,11 @@ def test_unfitted_model_is_refused(tmp_path):
     with pytest.raises(ValueError, match="not fitted: call fit before save"):
         save(make(), tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_another_estimator_is_refused(model, tmp_path):
+    with pytest.raises(ValueError, match=r"model is a Pipeline, and only a .*: pass the one in it"):
+        save(make_pipeline(model), tmp_path / "m")
 
 
 # --- what is no model ----------------------------------------------------------------------------

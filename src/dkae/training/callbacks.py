@@ -25,7 +25,8 @@ Record = dict[str, str | int | float]
 class Callback:
     """Does nothing; override what you need.
 
-    An exception ends the fit, and the model stays as it was before.
+    An exception ends the fit, and the model stays as it was before. `GridSearchCV` trains with
+    copies of callbacks: look for what they note at ``best_estimator_.callbacks``.
     """
 
     def on_train_begin(self, trainer: Trainer) -> None:
