@@ -21,7 +21,7 @@ from dkae.grams import Floats, Gram, RowsGram, as_rows, finite_float32
 
 def vectors(X: Any) -> Any:
     """Return rows as vectors: images and sequences are flattened."""
-    return X.reshape(len(X), -1) if np.ndim(X) > 2 else X
+    return X.reshape(len(X), -1) if len(getattr(X, "shape", ())) > 2 else X
 
 
 def fitted(kernel: Kernel, X: Any, y: object) -> Kernel:
