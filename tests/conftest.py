@@ -21,6 +21,15 @@ settings.load_profile("dkae")
 
 torch.set_num_threads(1)
 
+#: The stack of the paper, without what later versions added to it.
+PLAIN = {
+    "alignment": "frobenius",
+    "network": "stacked",
+    "standardize": False,
+    "layer_norm": False,
+    "tied_weights": True,
+}
+
 #: Modules that start processes, or train and measure for seconds: `make check` leaves them out.
 SLOW = {
     "tests.cli.test_commands", "tests.cli.test_errors", "tests.kernels.test_cluster",
@@ -46,11 +55,16 @@ def digits() -> np.ndarray:
 
 @pytest.fixture
 def tiny():
-    """Return a factory of estimators that train in a fraction of a second."""
+    """Return a factory of estimators that train in a fraction of a second.
+
+    Their network is the plain stack of the paper, on rows as they are; what goes beyond it has
+    tests of its own.
+    """
 
     def make(**params) -> DeepKernelizedAutoencoder:
         defaults = {
             "n_components": 5,
+            **PLAIN,
             "hidden_layer_sizes": (16,),
             "max_iter": 2,
             "decoder_max_iter": 0,  # has tests of its own, in tests/training/test_decoding.py

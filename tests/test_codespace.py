@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkae import DeepKernelizedAutoencoder
 from dkae.codespace import class_means, code_pca, combine, denoise, interpolate, traverse
+from tests.conftest import PLAIN
 
 
 def low_rank(n, seed=0):
@@ -215,7 +216,7 @@ def trained():
     """Return a small trained model and its rows."""
     X = low_rank(600)
     model = DeepKernelizedAutoencoder(
-        8, hidden_layer_sizes=(32,), batch_size=100, max_iter=10, steps_per_epoch=60,
+        8, **PLAIN, hidden_layer_sizes=(32,), batch_size=100, max_iter=10, steps_per_epoch=60,
         alignment_weight=0.01, learning_rate_init=0.005, random_state=0,
     )  # fmt: skip
     return model.fit(X), X

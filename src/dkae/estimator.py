@@ -7,33 +7,37 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from dkae._runtime.checks import check_integer
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
+from dkae._runtime.rows import LazyRows
 from dkae.alignment import check_width
-from dkae.grams import Floats, Gram, MatrixGram, check_block, read_block, sample_rows
-from dkae.kernels import Kernel, gram_of, kernel_of
+from dkae.grams import Floats, Gram, check_block, read_block, sample_rows
+from dkae.kernels import Kernel, gram_of, kernel_named, kernel_of
 from dkae.metrics.comparison import compare_grams
+from dkae.metrics.quality import Quality
 from dkae.networks import (
     Autoencoder,
     Factory,
-    StackedNetwork,
-    build_network,
-    check_network,
+    KernelLayerNetwork,
     decode_rows,
     encode_rows,
+    scaled,
     seeded,
 )
+from dkae.networks.statistics import Statistics
 from dkae.training import FINE_TUNING, ProgressBar
+from dkae.training.building import build, is_own, warn_of_dominance
 from dkae.training.callbacks import check_callbacks, wants_progress
 from dkae.training.checkpoint import check_path
 from dkae.training.run import Training
 from dkae.training.settings import Settings
+from dkae.training.teacher import Teacher
 
 __all__ = ["DeepKernelizedAutoencoder"]
 
@@ -200,19 +204,24 @@ class DeepKernelizedAutoencoder(
         degree: float = 3,
         coef0: float = 1,
         kernel_params: Mapping[str, Any] | None = None,
-        alignment: str | Callable[..., Any] = "frobenius",
+        alignment: str | Callable[..., Any] = "offdiagonal",
         alignment_weight: float = 0.1,
-        network: nn.Module | Factory | None = None,
-        hidden_layer_sizes: Sequence[int] = (500, 500, 2000),
+        distillation: float = 0.0,
+        network: str | nn.Module | Factory | KernelLayerNetwork = "auto",
+        standardize: str | bool = "auto",
+        missing: str = "error",
+        hidden_layer_sizes: str | Sequence[int] = "auto",
         activation: str = "gelu",
         code_activation: str = "identity",
         output_activation: str = "auto",
-        tied_weights: bool = True,
+        layer_norm: bool = True,
+        linear_path: float = 0.0,
+        tied_weights: bool = False,
         batch_size: int = 200,
-        max_iter: int = 20,
-        steps_per_epoch: str | int = 100,
+        max_iter: str | int = "auto",
+        steps_per_epoch: str | int = "auto",
         pretrain_max_iter: int = 0,
-        decoder_max_iter: int = 5,
+        decoder_max_iter: str | int = "auto",
         learning_rate: str = "onecycle",
         learning_rate_init: float = 0.002,
         optimizer: str | Callable[..., Any] = "adam",
@@ -237,11 +246,16 @@ class DeepKernelizedAutoencoder(
         self.kernel_params = kernel_params
         self.alignment = alignment
         self.alignment_weight = alignment_weight
+        self.distillation = distillation
         self.network = network
+        self.standardize = standardize
+        self.missing = missing
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.code_activation = code_activation
         self.output_activation = output_activation
+        self.layer_norm = layer_norm
+        self.linear_path = linear_path
         self.tied_weights = tied_weights
         self.batch_size = batch_size
         self.max_iter = max_iter
@@ -299,7 +313,7 @@ class DeepKernelizedAutoencoder(
             The former way to pass trained layers: use `network`.
         """
         with unchanged_on_failure(self):
-            interruption = self._fit(X, y, gram, checkpoint, pretrained)
+            interruption, quality = self._fit(X, y, gram, checkpoint, pretrained)
         if interruption is not None:
             try:
                 warn_caller(
@@ -309,43 +323,78 @@ class DeepKernelizedAutoencoder(
                 )
             finally:  # also where warnings are errors
                 raise interruption
+        quality.warn_if_bad(self.alignment_weight)
         return self
 
     def _fit(
         self, X: Any, y: object, gram: Any, checkpoint: Any, pretrained: Any
-    ) -> KeyboardInterrupt | None:
+    ) -> tuple[KeyboardInterrupt | None, Quality]:
         settings, callbacks = Settings.of(self), check_callbacks(self.callbacks)
         if wants_progress(self.verbose):
             callbacks.append(ProgressBar())
         path = check_path(checkpoint, self.random_state)
+        if pretrained is not None:
+            warn_caller("fit(pretrained=...) is now the parameter network", FutureWarning)
+            if is_own(self.network):
+                raise ValueError("pretrained came beside network: pass all layers as network")
         X = self._check_rows(X, reset=True)
+        self.fill_ = Statistics.of(X).mean.astype(np.float32) if self.missing == "mask" else None
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        network = self._build_network(X, seed, pretrained)
-        if settings.alignment_weight > 0:
-            check_width(self.alignment, self.n_components, min(self.batch_size, len(X)))
-        settings.check_encoder(network, is_given=isinstance(self.network, nn.Module))
         prior, kernel = self._make_prior(X, y, gram)
+        if gram is None:
+            warn_of_dominance(kernel, X, getattr(self, "feature_names_in_", None))
+        built = build(self, X, kernel, seed, pretrained)
+        settings = settings.budget(built.network)
+        if settings.alignment_weight > 0 and settings.max_iter:
+            check_width(self.alignment, self.n_components, min(self.batch_size, len(X)))
+        settings.check_encoder(built.network, is_started=built.is_started)
         rows = sample_rows(len(X), N_SAMPLE_ROWS)
         block = read_block(prior, rows)
         check_block(block, prior.name)
-        rng = np.random.default_rng(seed)
+        teacher = None
+        if settings.distillation and settings.alignment_weight:
+            teacher = Teacher.of(prior, int(self.n_components), seed)
+        unit = None if self.standardize is False or built.scaling is None else built.scaling.unit
         training = Training(
-            network, X, prior, settings, rng=rng, callbacks=callbacks, checkpoint=path
+            built.maps,
+            X,
+            prior,
+            settings,
+            rng=np.random.default_rng(seed),
+            unit=unit,
+            teacher=teacher,
+            callbacks=callbacks,
+            checkpoint=path,
         )
-        # For dropout and its like. The stack has none, and fits of it in threads need not wait.
-        with seeded(None if self.network is None else seed + 2):
+        # For dropout and its like. Our own networks have none, and fits of them in threads need
+        # not wait.
+        with seeded(seed + 2 if is_own(self.network) else None):
             interruption = training.run()
         self.history_ = training.history.records
         self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in self.history_)
-        self.network_, self.n_components_ = network, int(self.n_components)
-        self.kernel_ = kernel
-        self.kernel_scale_ = compare_grams(encode_rows(network, X[rows]), MatrixGram(block)).scale
-        return interruption
+        self.network_, self.scaling_ = built.network, built.scaling
+        self.n_components_, self.kernel_ = int(self.n_components), kernel
+        return interruption, self._note_quality(X[rows], block)
+
+    def _note_quality(self, rows: Floats, block: Floats) -> Quality:
+        """Measure the fit on a sample of the training rows."""
+        codes = encode_rows(self._maps, rows)
+        scale = 1.0 if self.scaling_ is None else self.scaling_.scale.cpu().numpy()
+        quality = Quality.of(codes, block, rows, decode_rows(self._maps, codes), scale)
+        self.kernel_scale_, self.r2_ = quality.scale, quality.r2
+        self.alignment_ = quality.alignment
+        self.centered_alignment_ = quality.centered_alignment
+        return quality
+
+    @property
+    def _maps(self) -> nn.Module:
+        """The network between rows in the units of the data."""
+        return scaled(self.network_, self.scaling_)
 
     def transform(self, X: Any) -> Floats:
         """Return the codes of the rows of X, in float32: the map φ into kernel space."""
         check_is_fitted(self)
-        return encode_rows(self.network_, self._check_rows(X, reset=False))
+        return encode_rows(self._maps, self._check_rows(X, reset=False))
 
     def inverse_transform(self, X: Any) -> Floats:
         """Return the rows that the decoder gives for codes: the map φ⁻¹ back to input space.
@@ -362,7 +411,7 @@ class DeepKernelizedAutoencoder(
                 f"codes has {codes.shape[1]} columns, but the model was fitted with "
                 f"n_components={self._n_features_out}: pass codes as transform returns them"
             )
-        return decode_rows(self.network_, codes)
+        return decode_rows(self._maps, codes)
 
     def gram(self, X: Any, Y: Any = None) -> Floats:
         """Return the kernel that the codes represent, ``kernel_scale_ * c(x)ᵀ c(y)``.
@@ -399,14 +448,18 @@ class DeepKernelizedAutoencoder(
                 "Gram matrix or loaded without its kernel: pass gram=, the Gram matrix of these "
                 "rows"
             )
-        return self.kernel_.on(self._check_rows(X, reset=False))
+        return self.kernel_.on(self._kernel_rows(self._check_rows(X, reset=False), self.kernel_))
 
     # --- the parts of fit --------------------------------------------------------------------
 
-    def _check_rows(self, X: Any, *, reset: bool) -> Floats:
-        """Return X in float32; with a network of the user's, rows may have any shape."""
+    def _check_rows(self, X: Any, *, reset: bool) -> Any:
+        """Return X in float32; with a network of the user's, rows may have any shape.
+
+        Rows of a sparse matrix become dense when they are asked for.
+        """
+        own = is_own(self.network)
         # scikit-learn would speak of features, which are the channels of an image.
-        if self.network is not None and not reset and np.shape(X)[1:] != self.row_shape_:
+        if own and not reset and np.shape(X)[1:] != self.row_shape_:
             raise ValueError(
                 f"rows of X have the shape {np.shape(X)[1:]}, but the model was fitted to rows of "
                 f"shape {self.row_shape_}: pass rows of that shape"
@@ -414,36 +467,31 @@ class DeepKernelizedAutoencoder(
         X = validate_data(
             self,
             X,
+            accept_sparse="csr",
             dtype=np.float32,
             reset=reset,
             ensure_min_samples=2 if reset else 1,
-            allow_nd=self.network is not None,
+            ensure_all_finite="allow-nan" if self.missing == "mask" else True,
+            allow_nd=own,
         )
         if reset:
             self.row_shape_: tuple[int, ...] = X.shape[1:]
-        checked: Floats = X
-        return checked
+        return LazyRows(X) if sparse.issparse(X) else X
 
-    def _make_prior(self, X: Floats, y: object, gram: Any) -> tuple[Gram, Kernel | None]:
+    def _make_prior(self, X: Any, y: object, gram: Any) -> tuple[Gram, Kernel | None]:
         """Return the Gram matrix of the rows, and the kernel that it is of."""
         if gram is not None:
             prior = gram_of(gram, X)
             return prior, prior.kernel
-        kernel = kernel_of(self, X, y)
-        return kernel.on(X), kernel
+        seen = self._kernel_rows(X, kernel_named(self))
+        kernel = kernel_of(self, seen, y)
+        return kernel.on(seen), kernel
 
-    def _build_network(self, X: Floats, seed: int, pretrained: Any = None) -> nn.Module:
-        n_components = check_integer("n_components", self.n_components, at_least=1)
-        if pretrained is not None:
-            warn_caller("fit(pretrained=...) is now the parameter network", FutureWarning)
-        if self.network is not None and pretrained is not None:
-            raise ValueError("pretrained came beside network: pass all layers as network")
-        stacked = StackedNetwork.of(self, X, pretrained) if self.network is None else None
-        generator = torch.Generator().manual_seed(seed)
-        network = build_network(stacked or self.network, X.shape[1:], n_components, generator)
-        with seeded(seed + 1):  # lazy modules draw their weights at the first rows
-            check_network(network, X[:2], n_components)
-        return network
+    def _kernel_rows(self, X: Any, kernel: Kernel) -> Any:
+        """Return the rows as the kernel sees them: as they are, if it can take missing values."""
+        if self.fill_ is None or kernel.takes_missing:
+            return X
+        return LazyRows(X.source if isinstance(X, LazyRows) else X, self.fill_)
 
     # --- the scikit-learn contract -----------------------------------------------------------
 
@@ -471,4 +519,6 @@ class DeepKernelizedAutoencoder(
         tags = super().__sklearn_tags__()
         # float32 in, float32 out; anything else also comes out as float32, with no float64 copy.
         tags.transformer_tags.preserves_dtype = ["float32"]
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "mask"
         return tags

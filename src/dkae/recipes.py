@@ -29,6 +29,11 @@ def paper(**overrides: Any) -> DeepKernelizedAutoencoder:
     settings: dict[str, Any] = {
         "n_components": 2000,
         "kernel": "pck",
+        "alignment": "frobenius",
+        "network": "stacked",
+        "standardize": False,
+        "layer_norm": False,
+        "linear_path": 0.0,
         "hidden_layer_sizes": (500, 500, 2000),
         "activation": "sigmoid",
         "code_activation": "sigmoid",

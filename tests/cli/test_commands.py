@@ -201,13 +201,24 @@ def test_option_reaches_the_estimator(option, name, value, folder, tmp_path):
 
 def test_untied_weights_are_trained(folder, tmp_path):
     out = tmp_path / "m.safetensors"
-    succeed("fit", folder / "rows.npy", "-o", out, *TINY, "--set", "tied_weights=false")
+    succeed(
+        "fit",
+        folder / "rows.npy",
+        "-o",
+        out,
+        *TINY,
+        "--set",
+        "network=stacked",
+        "--set",
+        "tied_weights=false",
+    )
     assert all(layer.decoder_weight is not None for layer in load(out).network_.layers)
 
 
 def test_false_as_python_spells_it_is_not_taken_for_true(folder, tmp_path):
     out = tmp_path / "m.safetensors"
-    result = run("fit", folder / "rows.npy", "-o", out, *TINY, "--set", "tied_weights=False")
+    params = ("--set", "network=stacked", "--set", "tied_weights=False")
+    result = run("fit", folder / "rows.npy", "-o", out, *TINY, *params)
     assert result.exit_code == 1 or load(out).network_.layers[0].decoder_weight is not None
 
 

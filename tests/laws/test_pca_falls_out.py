@@ -17,6 +17,9 @@ def test_codes_reach_the_best_approximation_of_the_gram(n_components):
     model = DeepKernelizedAutoencoder(
         n_components,
         kernel="linear",
+        network="stacked",
+        standardize=False,
+        tied_weights=True,
         hidden_layer_sizes=(),
         code_activation="identity",
         output_activation="identity",

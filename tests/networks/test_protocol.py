@@ -104,7 +104,7 @@ DECODER = {"decoder_max_iter": 1}
         (NoWayBack(), {}, "network gives a NoWayBack without decode: expected a torch.nn.Module"),
         (lambda *_: NoWayBack(), {}, "network gives a NoWayBack without decode"),
         (object(), {}, "network=<object .* is neither a torch module nor a factory: pass a module"),
-        ("conv", {}, "network='conv' is neither a torch module nor a factory"),
+        ("conv", {}, "network='conv' is not known: expected 'auto', .*a torch module, or a fac"),
         (
             Linear(),
             DECODER,

@@ -11,7 +11,13 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from dkae import DeepKernelizedAutoencoder, load, save
 from dkae.kernels import Precomputed
 
-TINY = {"hidden_layer_sizes": (6,), "max_iter": 1, "steps_per_epoch": 3, "random_state": 0}
+TINY = {
+    "network": "stacked",
+    "hidden_layer_sizes": (6,),
+    "max_iter": 1,
+    "steps_per_epoch": 3,
+    "random_state": 0,
+}
 X = np.random.default_rng(0).random((30, 5), dtype=np.float32)
 GRAM = X @ X.T
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +18,6 @@ from dkae.persistence import ModelFileError
 from tests.persistence.helpers import (
     UNSAVED_KINDS,
     X,
-    as_json,
     fit_kind,
     make,
     rewrite,
@@ -35,7 +36,7 @@ def test_file_does_not_grow_with_the_rows(kind, tmp_path):
 
 
 def test_tied_weights_are_stored_once(tmp_path):
-    save(make(decoder_max_iter=0).fit(X), tmp_path / "tied")
+    save(make(decoder_max_iter=0, tied_weights=True).fit(X), tmp_path / "tied")
     save(make(decoder_max_iter=0, tied_weights=False).fit(X), tmp_path / "untied")
     n_tied, n_untied = (
         sum(tensor.numel() for tensor in load_file(tmp_path / name).values())
@@ -44,11 +45,33 @@ def test_tied_weights_are_stored_once(tmp_path):
     assert n_untied - n_tied == 5 * 6 + 6 * 3
 
 
-def test_a_file_from_before_the_decoder_learnt_alone_says_so(model, tmp_path):
-    save(model, tmp_path / "m")
-    params = {k: v for k, v in as_json(model.get_params()).items() if k != "decoder_max_iter"}
-    rewrite(tmp_path / "m", described={"params": params})
-    assert load(tmp_path / "m").decoder_max_iter == 0
+FILES = Path(__file__).parent / "files"
+
+
+class TestOlderVersions:
+    """A file that 0.2.0 wrote, and what 0.2.0 made of 30 rows."""
+
+    def test_it_maps_as_it_did(self):
+        loaded, expected = load(FILES / "0.2.0.safetensors"), np.load(FILES / "0.2.0.npz")
+        np.testing.assert_allclose(loaded.transform(X), expected["codes"], atol=1e-6)
+        rows = loaded.inverse_transform(expected["codes"])
+        np.testing.assert_allclose(rows, expected["rows"], atol=1e-6)
+        assert loaded.score(X) == pytest.approx(float(expected["score"]), abs=1e-6)
+
+    def test_fit_builds_the_network_of_that_version(self):
+        loaded = load(FILES / "0.2.0.safetensors")
+        before = loaded.transform(X)
+        again = loaded.fit(X)
+        assert (again.scaling_, again.network_.layers[0].norm) == (None, False)
+        np.testing.assert_allclose(again.transform(X), before, atol=1e-4)
+
+    def test_one_from_before_the_decoder_learnt_alone_says_so(self, tmp_path):
+        shutil.copy(FILES / "0.2.0.safetensors", tmp_path / "m")
+        with safe_open(tmp_path / "m", "pt") as file:
+            params = json.loads(file.metadata()["model"])["params"]
+        del params["decoder_max_iter"]
+        rewrite(tmp_path / "m", described={"params": params})
+        assert load(tmp_path / "m").decoder_max_iter == 0
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
@@ -143,10 +166,10 @@ def test_truncated_file_is_refused(n_bytes, path):
         load(path)
 
 
-@pytest.mark.parametrize("metadata", [None, {"format": "pt"}, {"format": "dkae model 2"}])
+@pytest.mark.parametrize("metadata", [None, {"format": "pt"}, {"format": "dkae model 3"}])
 def test_safetensors_file_of_something_else_is_refused(metadata, tmp_path):
     save_file({"a": torch.ones(2)}, tmp_path / "m", metadata=metadata)
-    with pytest.raises(ModelFileError, match="expected 'dkae model 1'"):
+    with pytest.raises(ModelFileError, match="expected 'dkae model 1' or 'dkae model 2'"):
         load(tmp_path / "m")
 
 

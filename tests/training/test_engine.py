@@ -129,7 +129,8 @@ def test_the_estimator_s_way_of_training_is_this_one(rows, train):
     """With the same batches and start, the same weights."""
     net = network()
     model = DeepKernelizedAutoencoder(
-        5, network=net, alignment_weight=0.3, batch_size=20, steps_per_epoch=5, max_iter=3,
+        5, network=net, alignment="frobenius", alignment_weight=0.3,
+        standardize=False, batch_size=20, steps_per_epoch=5, max_iter=3,
         decoder_max_iter=0, learning_rate="constant", learning_rate_init=0.01, random_state=0,
     ).fit(rows)  # fmt: skip
     seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from dkae import estimator
 from dkae.networks import Autoencoder
 from tests.training.helpers import Killed, assert_same
 
@@ -44,18 +45,19 @@ class TestPretrainedLayers:
     ):
         model = deep(pretrain_max_iter=0).fit(rows, pretrained=lower)
         other = deep(pretrain_max_iter=0)
-        build = other._build_network
+        build = estimator.build
 
-        def with_weights(X, seed, pretrained):
-            network = build(X, seed)
+        def with_weights(*args):
+            built = build(*args)
             with torch.no_grad():
-                for mine, given in zip(network.layers, lower.layers, strict=False):
+                for mine, given in zip(built.network.layers, lower.layers, strict=False):
                     for p, q in zip(mine.parameters(), given.parameters(), strict=True):
                         p.copy_(q)
-            return network
+            return built
 
-        monkeypatch.setattr(other, "_build_network", with_weights)
+        monkeypatch.setattr(estimator, "build", with_weights)
         assert_same(model, other.fit(rows))
+        monkeypatch.undo()
         assert model.history_ != deep(pretrain_max_iter=0).fit(rows).history_
 
     def test_models_of_several_code_sizes_share_them(self, rows, deep, lower):

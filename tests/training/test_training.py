@@ -13,8 +13,10 @@ from dkae import recipes
 from dkae.kernels import kernel_of
 from dkae.networks import Autoencoder
 from dkae.training import Callback, EarlyStopping, Trainer
+from dkae.training.building import build
 from dkae.training.optimization import LEARNING_RATES
 from dkae.training.sources import split_rows
+from tests.conftest import PLAIN
 
 
 def weights(model) -> list[np.ndarray]:
@@ -53,7 +55,7 @@ def test_plain_autoencoder_does_not_depend_on_the_kernel(digits, tiny):
 
 def test_pure_alignment_leaves_the_decoder_alone(digits, tiny):
     model = tiny(alignment_weight=1, tied_weights=False).fit(digits)
-    start = tiny(tied_weights=False)._build_network(digits, seed_of(0))
+    start = build(tiny(tied_weights=False), digits, None, seed_of(0)).network
     for layer, fresh in zip(model.network_.layers, start.layers, strict=True):
         assert not layer.decoder_bias.any()
         assert torch.equal(layer.decoder_weight, fresh.decoder_weight)
@@ -62,10 +64,10 @@ def test_pure_alignment_leaves_the_decoder_alone(digits, tiny):
 
 def test_one_step_is_one_step_of_adam_on_equation_8(digits):
     """An independent step, written out with torch's reference Adam and the formulas."""
-    model = recipes.default(n_components=3, hidden_layer_sizes=(4,), random_state=0)
+    model = recipes.default(n_components=3, hidden_layer_sizes=(4,), random_state=0, **PLAIN)
     model.set_params(batch_size=300, max_iter=1, steps_per_epoch=1, learning_rate="constant")
     model.set_params(decoder_max_iter=0)
-    network = model._build_network(digits, seed_of(0))
+    network = build(model, digits, None, seed_of(0)).network
     x = torch.from_numpy(digits)
     P = torch.from_numpy(kernel_of(model, digits, None).gram(digits))
     adam = torch.optim.Adam(network.parameters(), lr=2e-3, foreach=False, fused=False)
@@ -130,7 +132,7 @@ class TestPretraining:
         assert not torch.equal(seen[1][1][1]["weight"], seen[2][1][1]["weight"])
 
     def test_unfolding_is_free_because_layers_are_shared(self, digits, tiny, sizes):
-        network = tiny(**sizes)._build_network(digits, 0)
+        network = build(tiny(**sizes), digits, None, 0).network
         alone = Autoencoder([network.layers[1]])
         with torch.no_grad():
             alone.layers[0].weight.fill_(7)
@@ -162,7 +164,7 @@ class TestEarlyStopping:
 
     def test_gains_below_the_tolerance_do_not_count(self, digits, tiny):
         class Phase:
-            network = tiny()._build_network(digits, 0)
+            network = build(tiny(), digits, None, 0).network
             is_encoder_fixed = False
 
         class Trained:

@@ -103,9 +103,14 @@ def kernel_of(estimator: Any, X: Any, y: object) -> Kernel:
 
     A kernel that is fitted already stays as it is.
     """
-    names = ("kernel", "gamma", "degree", "coef0", "kernel_params", "random_state")
-    kernel = make_kernel(**{name: getattr(estimator, name) for name in names})
+    kernel = kernel_named(estimator)
     return kernel if is_fitted(kernel) else kernel.fit(X, y)
+
+
+def kernel_named(estimator: Any) -> Kernel:
+    """Return the kernel that an estimator's parameters describe, as it is."""
+    names = ("kernel", "gamma", "degree", "coef0", "kernel_params", "random_state")
+    return make_kernel(**{name: getattr(estimator, name) for name in names})
 
 
 def is_fitted(kernel: Kernel) -> bool:

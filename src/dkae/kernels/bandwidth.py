@@ -66,9 +66,9 @@ def median_gamma(metric: str, X: Floats) -> float:
 def scale_gamma(X: Floats) -> float:
     """Return 1 / (d Var X)."""
     # By chunks of rows: NumPy's var would copy all data to float64.
-    mean = X.mean(dtype=np.float64)
-    chunks = (X[i : i + 1024] for i in range(0, len(X), 1024))
-    squares = sum(float(np.square(chunk - mean).sum()) for chunk in chunks)
+    starts = range(0, len(X), 1024)
+    mean = sum(float(X[i : i + 1024].sum(dtype=np.float64)) for i in starts) / X.size
+    squares = sum(float(np.square(X[i : i + 1024] - mean).sum()) for i in starts)
     return _inverse(X.shape[1] * squares / X.size)
 
 

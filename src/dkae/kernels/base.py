@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ def fitted(kernel: Kernel, X: Any, y: object) -> Kernel:
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
     """A kernel function κ(x, y), with parameters in scikit-learn's convention."""
+
+    #: Whether it takes rows with missing values, NaN; one that does not sees means in their place.
+    takes_missing: ClassVar[bool] = True
 
     def __str__(self) -> str:
         """Return its name in error messages."""
@@ -72,6 +75,10 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
         """Return the Gram matrix of the rows of `X`, read block by block."""
         return RowsGram(as_rows(X), self.values, str(self), self)
 
+    def towards(self, rows: Any) -> KernelRows:
+        """Return κ(·, rows) as a function of other rows; what it needs of `rows` is kept."""
+        return KernelRows(self, rows)
+
     def __add__(self, other: Kernel) -> Kernel:
         from dkae.kernels.compose import SumKernel
 
@@ -89,3 +96,20 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
         return SumKernel([self], [float(other)])
 
     __rmul__ = __mul__
+
+
+class KernelRows:
+    """The function κ(·, rows) of a fitted kernel and fixed rows."""
+
+    def __init__(self, kernel: Kernel, rows: Any) -> None:
+        self.kernel = kernel
+        gram = kernel.on(rows)
+        # Posteriors and other features of the rows are computed here, once.
+        self.gram = gram if isinstance(gram, RowsGram) else None
+        self.rows = None if self.gram is not None else rows
+
+    def __call__(self, X: Any) -> Floats:
+        if self.gram is None:
+            return self.kernel.gram(X, self.rows)
+        others = self.kernel.on(X).rows  # type: ignore[attr-defined]
+        return finite_float32(self.gram.function(others, self.gram.rows), str(self.kernel))

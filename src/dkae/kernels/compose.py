@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from dkae._runtime.checks import check_integer, check_number
-from dkae.grams import CombinedGram, Floats, Gram, RowsGram, sample_rows
+from dkae.grams import CombinedGram, Floats, Gram, RowsGram, as_rows, sample_rows
 from dkae.kernels.base import Kernel, fitted
 
 
@@ -34,6 +34,10 @@ class SumKernel(Kernel):
     def __init__(self, kernels: Sequence[Kernel], weights: Sequence[float] | None = None) -> None:
         self.kernels = kernels
         self.weights = weights
+
+    @property
+    def takes_missing(self) -> bool:  # type: ignore[override]  # as its parts do
+        return all(kernel.takes_missing for kernel in self.kernels)
 
     def fit(self, X: Any, y: object = None) -> Self:
         weights = [1.0] * len(self.kernels) if self.weights is None else self.weights
@@ -62,6 +66,8 @@ class ProductKernel(Kernel):
     def __init__(self, kernels: Sequence[Kernel]) -> None:
         self.kernels = kernels
 
+    takes_missing = SumKernel.takes_missing
+
     def fit(self, X: Any, y: object = None) -> Self:
         self.kernels_ = _fit_all(self.kernels, X, y)
         return self
@@ -81,6 +87,10 @@ class NormalizedKernel(Kernel):
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
+
+    @property
+    def takes_missing(self) -> bool:  # type: ignore[override]  # as the kernel does
+        return self.kernel.takes_missing
 
     def fit(self, X: Any, y: object = None) -> Self:
         self.kernel_ = fitted(self.kernel, X, y)
@@ -117,12 +127,14 @@ class CenteredKernel(Kernel):
         self.kernel = kernel
         self.max_reference = max_reference
 
+    takes_missing = NormalizedKernel.takes_missing
+
     def fit(self, X: Any, y: object = None) -> Self:
         at_most = len(X)
         if self.max_reference is not None:
             at_most = check_integer("max_reference", self.max_reference, at_least=1)
         self.kernel_ = fitted(self.kernel, X, y)
-        self.reference_ = np.asarray(X)[sample_rows(len(X), at_most)]
+        self.reference_ = as_rows(X)[sample_rows(len(X), at_most)]
         self.mean_ = np.float32(self._means(self.reference_).mean())
         return self
 

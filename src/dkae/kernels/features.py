@@ -21,6 +21,8 @@ from dkae.kernels.base import Kernel
 class FeatureKernel(Kernel):
     """A kernel that is the inner product of explicit features."""
 
+    takes_missing = False
+
     @abstractmethod
     def features(self, X: Any) -> Any:
         """Return Φ(X): an array or a sparse matrix with one row for each row of X."""

@@ -36,6 +36,8 @@ class PairwiseKernel(Kernel):
         The chosen γ; None for a kernel without one.
     """
 
+    takes_missing = False
+
     def __init__(
         self,
         metric: str = "rbf",
@@ -87,6 +89,8 @@ class FunctionKernel(Kernel):
 
 class GaussianProcessKernel(Kernel):
     """A kernel of ``sklearn.gaussian_process.kernels``, sums and products included."""
+
+    takes_missing = False
 
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel

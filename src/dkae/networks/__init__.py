@@ -2,6 +2,7 @@
 
 from dkae.networks.convolutional import ConvolutionalAutoencoder
 from dkae.networks.factory import StackedNetwork
+from dkae.networks.kernel_layer import KernelLayer, KernelLayerNetwork, RidgeDecoder
 from dkae.networks.protocol import (
     Factory,
     Network,
@@ -14,16 +15,23 @@ from dkae.networks.protocol import (
 )
 from dkae.networks.residual import ResidualAutoencoder
 from dkae.networks.rows import decode_rows, encode_rows
-from dkae.networks.stacked import ACTIVATIONS, Autoencoder, Layer
+from dkae.networks.scaling import Scaled, Scaling, scaled
+from dkae.networks.stacked import ACTIVATIONS, Autoencoder, Layer, LinearPath
 
 __all__ = [
     "ACTIVATIONS",
     "Autoencoder",
     "ConvolutionalAutoencoder",
     "Factory",
+    "KernelLayer",
+    "KernelLayerNetwork",
     "Layer",
+    "LinearPath",
     "Network",
     "ResidualAutoencoder",
+    "RidgeDecoder",
+    "Scaled",
+    "Scaling",
     "StackedNetwork",
     "Stage",
     "build_network",
@@ -32,5 +40,6 @@ __all__ = [
     "decode_rows",
     "encode_rows",
     "evaluating",
+    "scaled",
     "seeded",
 ]

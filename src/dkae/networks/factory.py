@@ -1,16 +1,18 @@
 """Builds the stacked autoencoder of the paper, new or on top of trained layers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
 
 import torch
 
-from dkae._runtime.checks import check_boolean, check_choice, check_integer
+from dkae._runtime.checks import check_boolean, check_choice, check_integer, check_number
 from dkae._runtime.fitting import warn_caller
 from dkae.grams import Floats
-from dkae.networks.stacked import ACTIVATIONS, Autoencoder, Layer
+from dkae.networks.sizes import hidden_sizes
+from dkae.networks.stacked import ACTIVATIONS, Autoencoder, Layer, LinearPath
+from dkae.networks.statistics import value_range
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,10 @@ class StackedNetwork:
         Activations of the hidden layers, the code and the reconstruction.
     tied : bool
         Whether the decoder shares the weights of the encoder.
+    layer_norm : bool, default=False
+        Whether hidden layers normalise before their activation, on the way up.
+    linear_path : float, default=0.0
+        a, the weight of a linear path beside the stack; 0 for none.
     lower : Autoencoder, optional
         Trained lowest layers to start from, such as ``Autoencoder(model.network_.layers[:-1])``.
         Their weights are copied, and pretraining leaves these layers out.
@@ -35,6 +41,8 @@ class StackedNetwork:
     code_activation: str = "identity"
     output_activation: str = "identity"
     tied: bool = True
+    layer_norm: bool = False
+    linear_path: float = 0.0
     lower: Autoencoder | None = None
 
     def __post_init__(self) -> None:
@@ -44,15 +52,15 @@ class StackedNetwork:
     @classmethod
     def of(cls, estimator: Any, X: Floats, lower: Autoencoder | None) -> Self:
         """Return the factory that an estimator's parameters describe, for the rows X."""
-        hidden = estimator.hidden_layer_sizes
-        hidden = hidden if isinstance(hidden, Iterable) else (hidden,)
-        name, low, high = estimator.output_activation, float(X.min()), float(X.max())
+        n_components = check_integer("n_components", estimator.n_components, at_least=1)
         return cls(
-            list(hidden),
+            hidden_sizes(estimator.hidden_layer_sizes, X.shape, n_components),
             activation=check_choice("activation", estimator.activation, ACTIVATIONS),
             code_activation=check_choice("code_activation", estimator.code_activation, ACTIVATIONS),
-            output_activation=choose_output_activation(name, low, high),
+            output_activation=choose_output_activation(estimator.output_activation, X),
             tied=check_boolean("tied_weights", estimator.tied_weights),
+            layer_norm=check_boolean("layer_norm", estimator.layer_norm),
+            linear_path=check_number("linear_path", estimator.linear_path, 0),
             lower=lower,
         )
 
@@ -68,18 +76,38 @@ class StackedNetwork:
         up = [self.activation] * len(self.hidden_layer_sizes) + [self.code_activation]
         # The decoder of a layer gives back what the layer below put out, with its activation.
         down = [self.output_activation, *up]
+        norms = [self.layer_norm] * len(self.hidden_layer_sizes) + [False]
         network = Autoencoder(
-            Layer(m, n, activation=a, output_activation=b, tied=self.tied, generator=generator)
-            for (m, n), a, b in zip(pairwise(sizes), up, down, strict=False)
+            [
+                Layer(
+                    m,
+                    n,
+                    activation=a,
+                    output_activation=b,
+                    tied=self.tied,
+                    norm=norm,
+                    generator=generator,
+                )
+                for (m, n), a, b, norm in zip(pairwise(sizes), up, down, norms, strict=False)
+            ],
+            linear_path=self._linear_path(*shape, n_components),
         )
         if self.lower is not None:
             start_from(self.lower, network)
         return network
 
+    def _linear_path(self, n_features: int, n_components: int) -> LinearPath | None:
+        """Return the path along the first features: `fit` puts the principal directions there."""
+        if not self.linear_path:
+            return None
+        directions = torch.eye(n_components, n_features)
+        return LinearPath(directions, torch.zeros(n_features), self.linear_path)
 
-def choose_output_activation(name: str, low: float, high: float) -> str:
-    """Return the activation that gives back data from `low` to `high`, where `name` is "auto"."""
+
+def choose_output_activation(name: str, X: Floats) -> str:
+    """Return the activation that gives back values like those of X, where `name` is "auto"."""
     check_choice("output_activation", name, ["auto", *ACTIVATIONS])
+    low, high = value_range(X)
     in_unit_interval = low >= 0 and high <= 1
     if name == "auto":
         return "sigmoid" if in_unit_interval else "identity"

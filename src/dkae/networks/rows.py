@@ -11,6 +11,8 @@ from dkae.networks.protocol import evaluating
 
 #: Rows of an array that go through the network together.
 N_CHUNK_ROWS = 4096
+#: And numbers: rows of sparse data become dense here.
+N_CHUNK_NUMBERS = 2**26
 
 
 def encode_rows(network: nn.Module, X: Floats) -> Floats:
@@ -28,9 +30,10 @@ def _in_chunks(network: nn.Module, function: Callable[[Tensor], Tensor], X: Floa
     device = next(network.parameters()).device
     result: Floats | None = None
     with evaluating(network), torch.inference_mode():
-        for i in range(0, len(X), N_CHUNK_ROWS):
+        n = max(1, min(N_CHUNK_ROWS, N_CHUNK_NUMBERS // int(np.prod(X.shape[1:]))))
+        for i in range(0, len(X), n):
             # A copy, because torch warns of arrays that it must not write to.
-            chunk = function(torch.tensor(X[i : i + N_CHUNK_ROWS], device=device))
+            chunk = function(torch.tensor(X[i : i + n], device=device))
             if result is None:
                 # One array for all: joining chunks in the end would need the memory twice.
                 result = np.empty((len(X), *chunk.shape[1:]), dtype=np.float32)

@@ -8,6 +8,13 @@ with :math:`W_D = W_E^\top` where weights are tied. A stack composes the encoder
 order, the decoders. Because a stack *is* a list of layers, the network that pretrains layer i is
 ``Autoencoder([layer_i])``, and unfolding costs nothing: the parameters are shared.
 
+Two options go beyond the paper. Layer normalisation, without parameters, before the activation of
+a layer: :math:`h = \sigma(\mathrm{LN}(W_E x + b_E))`. And a linear path beside the whole stack,
+
+.. math:: c(x) = f(x) + a V (x - \mu), \qquad \tilde x = g(c) + \mu + \tfrac1a V'^\top c ,
+
+whose V and V' start as the leading principal directions.
+
 Kernels are unknown here.
 """
 
@@ -49,6 +56,8 @@ class Layer(nn.Module):
         Whether the decoder uses the transpose of the encoder's weight (the same tensor). If not,
         it has a weight of its own, which starts as that transpose. The biases are separate in any
         case.
+    norm : bool, default=False
+        Whether the encoder normalises over its units before the activation.
     generator : torch.Generator, optional
         Source of the Glorot-uniform weights. Biases start at zero.
     """
@@ -61,9 +70,11 @@ class Layer(nn.Module):
         activation: str,
         output_activation: str,
         tied: bool = True,
+        norm: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
+        self.norm = norm
         self.activation = check_choice("activation", activation, ACTIVATIONS)
         self.output_activation = check_choice("output_activation", output_activation, ACTIVATIONS)
         self.weight = nn.Parameter(_glorot(n_out, n_in, generator))
@@ -74,7 +85,10 @@ class Layer(nn.Module):
             self.untie()
 
     def encode(self, x: Tensor) -> Tensor:
-        return ACTIVATIONS[self.activation](F.linear(x, self.weight, self.bias))
+        product = F.linear(x, self.weight, self.bias)
+        if self.norm:
+            product = F.layer_norm(product, product.shape[1:])
+        return ACTIVATIONS[self.activation](product)
 
     def untie(self) -> None:
         """Give the decoder a weight of its own, equal to the one it shared."""
@@ -100,18 +114,57 @@ class Layer(nn.Module):
             "activation": self.activation,
             "output_activation": self.output_activation,
             "tied": self.decoder_weight is None,
+            **({"norm": True} if self.norm else {}),  # as it was without, in files and checkpoints
         }
 
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={value!r}" for name, value in self.config.items())
 
 
+class LinearPath(nn.Module):
+    """The linear maps beside a stack: V there, V' back, both around the mean μ.
+
+    Parameters
+    ----------
+    directions : Tensor of shape (n_components, n_features)
+        What V and V' start from.
+    mean : Tensor of shape (n_features,)
+        μ.
+    weight : float
+        a, how much of a code it makes.
+    """
+
+    mean: Tensor
+
+    def __init__(self, directions: Tensor, mean: Tensor, weight: float) -> None:
+        super().__init__()
+        self.weight = weight
+        self.up = nn.Parameter(weight * directions)
+        self.down = nn.Parameter(_transposed_copy(directions / weight))
+        self.register_buffer("mean", mean)
+
+    def extra_repr(self) -> str:
+        return f"weight={self.weight:g}"
+
+    def encode(self, x: Tensor) -> Tensor:
+        return F.linear(x - self.mean, self.up)
+
+    def decode(self, codes: Tensor) -> Tensor:
+        return F.linear(codes, self.down, self.mean)
+
+
 class Autoencoder(nn.Module):
     """A stack of layers: ``encode`` goes up through all of them, ``decode`` comes back down."""
 
-    def __init__(self, layers: Iterable[Layer], n_pretrained: int = 0) -> None:
+    def __init__(
+        self,
+        layers: Iterable[Layer],
+        n_pretrained: int = 0,
+        linear_path: LinearPath | None = None,
+    ) -> None:
         super().__init__()
         self._layers = nn.ModuleList(layers)
+        self.linear_path = linear_path
         #: So many of the lowest layers are trained already: pretraining leaves them out.
         self.n_pretrained = n_pretrained
 
@@ -126,14 +179,16 @@ class Autoencoder(nn.Module):
         return self.layers[-1].weight.shape[0]
 
     def encode(self, x: Tensor) -> Tensor:
+        h = x
         for layer in self.layers:
-            x = layer.encode(x)
-        return x
+            h = layer.encode(h)
+        return h if self.linear_path is None else h + self.linear_path.encode(x)
 
     def decode(self, codes: Tensor) -> Tensor:
+        h = codes
         for layer in reversed(self.layers):
-            codes = layer.decode(codes)
-        return codes
+            h = layer.decode(h)
+        return h if self.linear_path is None else h + self.linear_path.decode(codes)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the codes of x and its reconstruction."""
@@ -144,11 +199,12 @@ class Autoencoder(nn.Module):
 
     def encoder_parameters(self) -> list[nn.Parameter]:
         """Return the weights and biases of the encoder."""
-        return [p for layer in self.layers for p in (layer.weight, layer.bias)]
+        linear = [] if self.linear_path is None else [self.linear_path.up]
+        return [p for layer in self.layers for p in (layer.weight, layer.bias)] + linear
 
     def decoder_parameters(self) -> list[nn.Parameter]:
         """Give the decoder weights of its own if it shares them, and return what it has."""
-        parameters = []
+        parameters = [] if self.linear_path is None else [self.linear_path.down]
         for layer in self.layers:
             layer.untie()
             parameters += [cast(nn.Parameter, layer.decoder_weight), layer.decoder_bias]

@@ -7,7 +7,8 @@ full loss of Eq. 5 *also* here.
 
 While both maps are trained together, the gradient of L_c drowns that of L_r in the weights that
 they share, the more so the larger λ is. So in the last phase the encoder is frozen, and the
-decoder, with a copy of the shared weights, learns from L_r alone, at half the rate.
+decoder, with weights of its own, learns from L_r alone, at half the rate. Where codes are computed
+and not learnt, as in the kernel layer, this phase is the only one, at the full rate.
 """
 
 from collections.abc import Callable, Iterable
@@ -40,12 +41,19 @@ class Phase:
     input_noise: float = 0.0
     #: The map from rows to the inputs of the network, if they are not the rows themselves.
     lift: Callable[[Tensor], Tensor] | None = None
+    #: What differences of rows are measured in, one number or one for each feature; None for 1.
+    unit: Tensor | None = None
+    #: The weight of target codes beside the prior, see `dkae.training.teacher`.
+    distillation: float = 0.0
     #: Whether the codes stand still; then the weights that the phase begins with may be the best.
     is_encoder_fixed: bool = False
 
 
-def plan_phases(network: nn.Module, settings: Settings) -> list[Phase]:
-    """Return the phases that the settings ask for, and refuse what the network cannot do."""
+def plan_phases(network: nn.Module, settings: Settings, unit: Tensor | None = None) -> list[Phase]:
+    """Return the phases that the settings ask for, and refuse what the network cannot do.
+
+    `unit` is what differences of rows are measured in.
+    """
     phases = []
     if settings.pretrain_max_iter:
         if not callable(getattr(network, "stages", None)):
@@ -57,9 +65,11 @@ def plan_phases(network: nn.Module, settings: Settings) -> list[Phase]:
                 FINE_TUNING,
                 network,
                 network.parameters,
-                settings.max_iter,
+                int(settings.max_iter),
                 settings.alignment_weight,
                 input_noise=settings.input_noise,
+                unit=unit,
+                distillation=settings.distillation,
             )
         )
     if settings.decoder_max_iter:
@@ -71,10 +81,11 @@ def plan_phases(network: nn.Module, settings: Settings) -> list[Phase]:
                 DECODER,
                 network,
                 parameters,
-                settings.decoder_max_iter,
+                int(settings.decoder_max_iter),
                 alignment_weight=0.0,
-                learning_rate_factor=0.5,
+                learning_rate_factor=0.5 if settings.max_iter else 1.0,
                 input_noise=settings.input_noise,
+                unit=unit,
                 is_encoder_fixed=True,
             )
         )

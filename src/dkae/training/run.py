@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 
 from dkae._runtime.devices import choose_device, single_threaded_blas
 from dkae.alignment import make_measure
@@ -21,14 +21,16 @@ from dkae.training.optimization import Optimization
 from dkae.training.phases import plan_phases
 from dkae.training.settings import Settings
 from dkae.training.sources import BatchSource, split_rows
+from dkae.training.teacher import Teacher
 from dkae.training.trainer import Trainer, check_finite, is_finite
 
 
 class Training:
     """Trains a network in place on the rows X and their Gram matrix, once.
 
-    `rng` draws the rows that are held out, the batches and the noise; `callbacks` are those of the
-    user and the progress bar; the file `checkpoint` keeps the state.
+    `rng` draws the rows that are held out, the batches and the noise; differences of rows are
+    measured in `unit`; `teacher` has target codes; `callbacks` are those of the user and the
+    progress bar; the file `checkpoint` keeps the state.
     """
 
     def __init__(
@@ -39,12 +41,14 @@ class Training:
         settings: Settings,
         *,
         rng: np.random.Generator,
+        unit: Tensor | None = None,
+        teacher: Teacher | None = None,
         callbacks: Sequence[Any] = (),
         checkpoint: Path | None = None,
     ) -> None:
         self.network = network
         self.history = History()
-        self.phases = plan_phases(network, settings)
+        self.phases = plan_phases(network, settings, unit)
         if settings.decoder_max_iter:
             check_decoder(network, X[:2])
         listeners: list[Any] = [self.history]
@@ -58,7 +62,14 @@ class Training:
         # Drawn before the state of `rng` is that of a checkpoint: the same rows in each call.
         rows = split_rows(len(X), settings.held_out_fraction, rng)
         source = BatchSource(
-            X, gram, *rows, settings.batch_size, settings.steps_per_epoch, rng, engine.device
+            X,
+            gram,
+            *rows,
+            settings.batch_size,
+            settings.steps_per_epoch,
+            rng,
+            engine.device,
+            teacher,
         )
         loss = partial(dkae_loss, measure=make_measure(settings.alignment))
         optimization = Optimization(

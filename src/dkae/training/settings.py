@@ -1,6 +1,6 @@
 """How to train: the estimator's parameters of the same names, checked."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,9 +10,13 @@ from dkae._runtime.checks import check_boolean, check_choice, check_integer, che
 from dkae._runtime.devices import PRECISIONS, choose_device
 from dkae._runtime.fitting import warn_caller
 from dkae.alignment import make_measure
-from dkae.networks import Autoencoder
+from dkae.networks import Autoencoder, KernelLayer
 from dkae.training.optimization import LEARNING_RATES, check_optimizer
 from dkae.training.sources import batches_per_epoch
+
+#: The epochs of "auto" for a network that is drawn at random, and for one with computed codes.
+NETWORK_EPOCHS = {"max_iter": 20, "decoder_max_iter": 5}
+KERNEL_LAYER_EPOCHS = {"max_iter": 0, "decoder_max_iter": 10}
 
 
 @dataclass(frozen=True)
@@ -24,11 +28,12 @@ class Settings:
 
     alignment: Any
     alignment_weight: float
+    distillation: float
     batch_size: int
-    max_iter: int
+    max_iter: str | int
     steps_per_epoch: str | int
     pretrain_max_iter: int
-    decoder_max_iter: int
+    decoder_max_iter: str | int
     learning_rate: str
     learning_rate_init: float
     optimizer: Any
@@ -44,11 +49,12 @@ class Settings:
     def __post_init__(self) -> None:
         make_measure(self.alignment)
         check_number("alignment_weight", self.alignment_weight, 0, 1)
+        check_number("distillation", self.distillation, 0)
         check_integer("batch_size", self.batch_size, at_least=2)
-        check_integer("max_iter", self.max_iter, at_least=0)
+        _check_epochs("max_iter", self.max_iter)
         batches_per_epoch(1, 1, self.steps_per_epoch)
         check_integer("pretrain_max_iter", self.pretrain_max_iter, at_least=0)
-        check_integer("decoder_max_iter", self.decoder_max_iter, at_least=0)
+        _check_epochs("decoder_max_iter", self.decoder_max_iter)
         if self.max_iter == self.pretrain_max_iter == self.decoder_max_iter == 0:
             raise ValueError(
                 "max_iter=0, pretrain_max_iter=0 and decoder_max_iter=0 leave nothing to train: "
@@ -83,11 +89,22 @@ class Settings:
         # NumPy's numbers would get into the states of optimizer and schedule, and so into files.
         return cls(**{k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()})
 
-    def check_encoder(self, network: nn.Module, *, is_given: bool) -> None:
-        """Refuse to leave an encoder as it was drawn; a module of the user's may be trained."""
+    def budget(self, network: nn.Module) -> Self:
+        """Return the settings with the epochs of "auto".
+
+        A network that is drawn at random learns end to end, then its decoder alone; one whose codes
+        are computed has only a decoder to learn.
+        """
+        is_computed = isinstance(network, KernelLayer)
+        automatic = KERNEL_LAYER_EPOCHS if is_computed else NETWORK_EPOCHS
+        chosen = {n: v for n, v in automatic.items() if getattr(self, n) == "auto"}
+        return replace(self, **chosen)  # type: ignore[arg-type]  # they are fields
+
+    def check_encoder(self, network: nn.Module, *, is_started: bool) -> None:
+        """Refuse to leave an encoder as it was drawn."""
         if isinstance(network, Autoencoder) and network.n_pretrained == len(network.layers):
             return
-        if not (is_given or self.max_iter or self.pretrain_max_iter):
+        if not (is_started or self.max_iter or self.pretrain_max_iter):
             raise ValueError(
                 "max_iter=0 and pretrain_max_iter=0 leave the encoder, or layers of it, untrained: "
                 "set one of them to at least 1, or pass a trained network, network=model.network_"
@@ -99,3 +116,8 @@ class Settings:
         if self.validation_fraction is None:
             return 0.1 if self.early_stopping else 0.0
         return float(self.validation_fraction)
+
+
+def _check_epochs(name: str, value: Any) -> None:
+    if not (isinstance(value, str) and value == "auto"):
+        check_integer(name, value, at_least=0)

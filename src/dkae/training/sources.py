@@ -16,6 +16,7 @@ from torch import Tensor
 
 from dkae._runtime.checks import check_choice, check_integer
 from dkae.grams import Floats, Gram, Rows, read_block
+from dkae.training.teacher import Teacher
 
 
 class Batch(NamedTuple):
@@ -27,6 +28,8 @@ class Batch(NamedTuple):
     targets: Tensor
     #: The block P_k of the prior for the clean rows, (k, k); None if nobody asks for it.
     prior_gram: Tensor | None
+    #: Codes that the network is trained towards, (k, n_components), if there are any.
+    target_codes: Tensor | None = None
 
 
 class Source(Protocol):
@@ -67,6 +70,8 @@ class BatchSource:
     rng: np.random.Generator
     #: Where the batch goes.
     device: torch.device
+    #: Who knows target codes.
+    teacher: Teacher | None = None
 
     @property
     def n_steps(self) -> int:
@@ -102,8 +107,10 @@ class BatchSource:
         x = torch.from_numpy(self.X[rows]).to(self.device)
         if not with_prior:
             return Batch(x, x, None)
-        block = torch.from_numpy(read_block(self.gram, rows))
-        return Batch(x, x, block.to(self.device))
+        block = torch.from_numpy(read_block(self.gram, rows)).to(self.device)
+        if self.teacher is None:
+            return Batch(x, x, block)
+        return Batch(x, x, block, self.teacher.codes(rows).to(self.device))
 
     def _noisy(self, x: Tensor, largest: float) -> Tensor:
         if largest == 0:
@@ -118,10 +125,13 @@ def batches_per_epoch(n_rows: int, batch_size: int, steps_per_epoch: str | int) 
     """Return the number of batches that make an epoch.
 
     ``"pairs"`` is the paper's (n/k)², which sees each *pair* of rows about once; ``"samples"`` is
-    the usual n/k; a number is itself, a budget that does not depend on the data's size.
+    the usual n/k; a number is itself, a budget that does not depend on the data's size; ``"auto"``
+    is n/10, between 25 and 100.
     """
     if not isinstance(steps_per_epoch, str):
         return check_integer("steps_per_epoch", steps_per_epoch, at_least=1)
+    if steps_per_epoch == "auto":
+        return min(100, max(25, n_rows // 10))
     exponents = {"pairs": 2, "samples": 1}
     exponent = exponents[check_choice("steps_per_epoch", steps_per_epoch, exponents)]
     rounds = n_rows / min(batch_size, n_rows)

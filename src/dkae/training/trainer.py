@@ -15,6 +15,7 @@ from dkae.training.loss import Losses
 from dkae.training.optimization import Optimization
 from dkae.training.phases import Phase
 from dkae.training.sources import Batch, Source
+from dkae.training.teacher import distillation_loss
 
 #: Names of the fields of `Losses` in a record.
 _NAMES = ("loss", "reconstruction_loss", "alignment_loss")
@@ -129,9 +130,15 @@ class Trainer:
         codes, reconstructions = self.engine.forward(
             phase.network, batch.inputs, phase.is_encoder_fixed
         )
-        return self.loss(
-            batch.targets, codes, reconstructions, batch.prior_gram, phase.alignment_weight
+        targets, reconstructions = _measured(batch.targets, reconstructions, phase.unit)
+        losses = self.loss(
+            targets, codes, reconstructions, batch.prior_gram, phase.alignment_weight
         )
+        if batch.target_codes is None or not phase.distillation:
+            return losses
+        weight = phase.alignment_weight * phase.distillation
+        distance = distillation_loss(codes.float(), batch.target_codes)
+        return losses._replace(total=losses.total + weight * distance)
 
     def _tell(self, event: str, *arguments: Any) -> None:
         for listener in self._listeners[event]:
@@ -160,6 +167,19 @@ def _lifted(batch: Batch, lift: Any) -> Batch:
     with torch.no_grad():
         activations = lift(batch.targets)
     return batch._replace(inputs=activations, targets=activations)
+
+
+def _measured(targets: Tensor, outputs: Tensor, unit: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return rows and reconstructions in the unit of L_r; what is missing does not differ."""
+    if unit is not None:
+        unit = unit.to(targets.device)
+        targets, outputs = targets / unit, outputs / unit
+    missing = targets.isnan()
+    if not missing.any():
+        return targets, outputs
+    # The mean is to be over the known entries, not over all.
+    factor = (targets.numel() / (~missing).sum().clamp(min=1)).sqrt()
+    return factor * torch.where(missing, outputs, targets), factor * outputs
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from torch import Tensor
 from dkae._runtime.checks import check_choice, check_integer, check_number
 from dkae._runtime.devices import choose_device
 from dkae._runtime.fitting import warn_caller
+from dkae._runtime.rows import LazyRows
 from dkae._runtime.threads import in_threads
 from dkae.grams import Floats, Rows, RowsGram
 from dkae.kernels.base import Kernel, vectors
@@ -127,7 +128,7 @@ class ProbabilisticClusterKernel(
     def fit(self, X: Any, y: object = None) -> Self:
         """Fit the mixtures on a random subset of the rows."""
         self._check_params()
-        X = validate_data(self, vectors(X), dtype=[np.float32, np.float64], ensure_min_samples=2)
+        X = self._check_rows(X, ensure_min_samples=2)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         n_fit = min(len(X), self.max_fit_samples)
         sample = X[np.random.default_rng(seed).choice(len(X), n_fit, replace=False)]
@@ -158,7 +159,7 @@ class ProbabilisticClusterKernel(
     def transform(self, X: Any) -> Floats:
         """Return the posteriors Π(x) under all mixtures side by side, exact, in float32."""
         check_is_fitted(self)
-        X = validate_data(self, vectors(X), dtype=[np.float32, np.float64], reset=False)
+        X = self._check_rows(X, reset=False)
         result = np.empty((len(X), self._n_features_out), dtype=np.float32)
         for i, part in enumerate(self._posteriors(X)):
             result[i * N_CHUNK_ROWS : (i + 1) * N_CHUNK_ROWS] = part.cpu().numpy()
@@ -186,12 +187,18 @@ class ProbabilisticClusterKernel(
         if self.tolerance == 0:
             return FeatureGram(self.features(X), str(self), self)
         check_is_fitted(self)
-        X = validate_data(self, vectors(X), dtype=[np.float32, np.float64], reset=False)
+        X = self._check_rows(X, reset=False)
         compact = concatenate(list(self._compact(X)))
         scaled = _ScaledPosteriors(compact, self._scales(compact.squared_norms()))
         return _CompactGram(scaled, str(self), self)
 
     # --- the parts of fit --------------------------------------------------------------------
+
+    def _check_rows(self, X: Any, **checks: Any) -> Any:
+        if isinstance(X, LazyRows):  # dense a part at a time; somebody has checked them
+            self.n_features_in_ = X.shape[1]
+            return X
+        return validate_data(self, vectors(X), dtype=[np.float32, np.float64], **checks)
 
     def _check_params(self) -> None:
         check_integer("max_components", self.max_components, at_least=2)

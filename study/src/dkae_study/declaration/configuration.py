@@ -7,7 +7,6 @@ the one place that knows the names under which they were written.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -19,8 +18,18 @@ if TYPE_CHECKING:
 
 #: Present names of parameters, and those under which results have them.
 _NAMES_IN_RESULTS = {"steps_per_epoch": "epoch"}
-#: Parameters that came after the first results: no part of a configuration while at their default.
-_ADDED = frozenset({"alignment", "network", "optimizer"})
+#: Parameters that came after the first results, with what those were made with: no part of a
+#: configuration that has the same.
+_ADDED = {
+    "alignment": "frobenius",
+    "distillation": 0.0,
+    "layer_norm": False,
+    "linear_path": 0.0,
+    "missing": "error",
+    "network": "stacked",
+    "optimizer": "adam",
+    "standardize": False,
+}
 #: Parameters that change no result, or that stand elsewhere in a configuration.
 _NEVER = frozenset({"callbacks", "device", "kernel", "kernel_params", "random_state", "verbose"})
 #: Fields of a scale that change no result.
@@ -31,18 +40,14 @@ def estimator_config(estimator: DeepKernelizedAutoencoder) -> dict[str, Any]:
     """Return the parameters that a network depends on, under their names in results.
 
     A phase that is left out is no part of it, nor is a parameter that came after the first results
-    while it has its default.
+    if it is what they were made with.
     """
     params = _with_names_in_results(estimator.get_params(deep=False))
-    defaults = {
-        name: parameter.default
-        for name, parameter in inspect.signature(type(estimator)).parameters.items()
-    }
     return {
         name: value
         for name, value in params.items()
         if name not in _NEVER
-        and not (name in _ADDED and value == defaults[name])
+        and not (name in _ADDED and value == _ADDED[name])
         and not (name.endswith("_max_iter") and value == 0)
     }
 

@@ -45,8 +45,11 @@ def phases_of(
         if i > n_pretrained
     }
     return layers | {
-        FINE_TUNING: (n_steps * estimator.max_iter, step_operations(sizes, k)),
-        DECODER: (n_steps * estimator.decoder_max_iter, decoder_step_operations(sizes, k)),
+        FINE_TUNING: (n_steps * int(estimator.max_iter), step_operations(sizes, k)),
+        DECODER: (
+            n_steps * int(estimator.decoder_max_iter),
+            decoder_step_operations(sizes, k),
+        ),
     }
 
 

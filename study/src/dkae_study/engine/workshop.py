@@ -158,7 +158,7 @@ class Workshop:
         model.fit(X, gram=gram, checkpoint=checkpoint)
         note["seconds"] = round(time.perf_counter() - start, 1)
         # As it comes from the cache: neither what watched it nor what it started from.
-        model.set_params(callbacks=None, network=None)
+        model.set_params(callbacks=None, network="stacked")
         with replacing(training.path.with_suffix(".json")) as temporary:
             temporary.write_text(json.dumps(note), encoding="utf-8")
         save(model, training.path)

@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,26 +22,37 @@ from dkae._runtime.devices import choose_device
 from dkae._runtime.files import replacing
 from dkae.estimator import DeepKernelizedAutoencoder
 from dkae.kernels import PairwiseKernel
-from dkae.networks import (
-    Autoencoder,
-    ConvolutionalAutoencoder,
-    Layer,
-    ResidualAutoencoder,
-    StackedNetwork,
+from dkae.networks import KernelLayer
+from dkae.persistence.networks import (
+    describe_network,
+    describe_scaling,
+    describe_stack,
+    rebuild_network,
+    rebuild_scaling,
 )
+from dkae.training.building import is_own
 
 __all__ = ["ModelFileError", "load", "replacing", "save"]
 
-FORMAT = "dkae model 1"
+#: Version 1 has no scaling; those who know only that version would leave it out, and must not read
+#: a file with one.
+FORMAT = "dkae model 2"
+FORMATS = ("dkae model 1", FORMAT)
 
-#: Learned attributes that are plain data.
+#: Learned attributes that are plain data; those of the second line came with version 2.
 _PLAIN_ATTRIBUTES = ("history_", "kernel_scale_", "n_features_in_", "n_iter_")
-
-
-#: Networks besides the stack, by name; `config` has the arguments that build one.
-_NETWORKS: dict[str, Any] = {
-    kind.__name__: kind for kind in (ConvolutionalAutoencoder, ResidualAutoencoder)
+_LATER_ATTRIBUTES = ("alignment_", "centered_alignment_", "r2_")
+#: Parameters of files of version 1: what is not in a file must not turn into the default when `fit`
+#: is called again.
+_VERSION_1 = {
+    "alignment": "frobenius",
+    "network": "stacked",
+    "standardize": False,
+    "layer_norm": False,
+    "decoder_max_iter": 0,
 }
+#: Begins the names of the scaling's tensors, which stand in a kernel layer already.
+_SCALING = "scaling."
 
 
 class ModelFileError(ValueError):
@@ -59,7 +69,7 @@ def save(model: DeepKernelizedAutoencoder, path: str | os.PathLike[str]) -> None
     if not hasattr(model, "network_"):
         raise ValueError("model is not fitted: call fit before save")
     header = {"format": FORMAT, "dkae": __version__, "model": json.dumps(_describe(model))}
-    weights = {name: t.detach().cpu() for name, t in model.network_.state_dict().items()}
+    weights = {name: t.detach().cpu().contiguous() for name, t in _state(model).items()}
     with replacing(Path(path)) as temporary:
         try:
             save_file(weights, temporary, metadata=header)
@@ -72,10 +82,10 @@ def load(path: str | os.PathLike[str], *, device: str = "cpu") -> DeepKernelized
     choose_device(device)
     path = Path(path)
     header, weights = _read(path)
-    if header.get("format") != FORMAT:
+    if header.get("format") not in FORMATS:
         raise ModelFileError(
             f"{path} is a safetensors file of format {header.get('format')!r}, expected "
-            f"{FORMAT!r}: pass a file that dkae.save or `dkae fit` wrote"
+            f"{' or '.join(map(repr, FORMATS))}: pass a file that dkae.save or `dkae fit` wrote"
         )
     try:
         return _rebuild(json.loads(header["model"]), weights, device)
@@ -83,16 +93,29 @@ def load(path: str | os.PathLike[str], *, device: str = "cpu") -> DeepKernelized
         raise ModelFileError(f"{path} is damaged or from another version: {error}") from error
 
 
+def _state(model: DeepKernelizedAutoencoder) -> dict[str, Tensor]:
+    """Return all tensors of a model by name."""
+    state: dict[str, Tensor] = model.network_.state_dict()
+    if model.scaling_ is not None and not isinstance(model.network_, KernelLayer):
+        state |= {_SCALING + name: t for name, t in model.scaling_.state_dict().items()}
+    return state
+
+
 def _describe(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
     """Return everything but the weights, as JSON can hold it."""
     described: dict[str, Any] = {
         "params": {},
-        "attributes": {name: _plain(getattr(model, name)) for name in _PLAIN_ATTRIBUTES},
+        "attributes": {
+            name: _plain(getattr(model, name))
+            for name in (*_PLAIN_ATTRIBUTES, *_LATER_ATTRIBUTES)
+            if hasattr(model, name)
+        },
         "kernel": None,
-        **_describe_network(model.network_),
+        "scaling": describe_scaling(model.scaling_),
+        **describe_network(model.network_, model.kernel_),
     }
-    if model.network is not None and "layers" in described:
-        described["stack"] = _describe_stack(model.network_)
+    if is_own(model.network) and "layers" in described:
+        described["stack"] = describe_stack(model.network_)
     for name, value in model.get_params(deep=False).items():
         with contextlib.suppress(TypeError):
             described["params"][name] = _plain(value)
@@ -112,63 +135,38 @@ def _rebuild(
     described: dict[str, Any], weights: dict[str, Tensor], device: str
 ) -> DeepKernelizedAutoencoder:
     kernel = _rebuild_kernel(described["kernel"])
-    # What is not in the file must not turn into the default when fit is called again: a kernel, and
-    # `decoder_max_iter`, which files of 0.1 predate.
-    absent: dict[str, Any] = {"kernel": kernel or "precomputed", "decoder_max_iter": 0}
+    absent: dict[str, Any] = {"kernel": kernel or "precomputed"}
+    if "scaling" not in described:
+        absent |= _VERSION_1
     params = described["params"] | {}
     if "steps_per_epoch" not in params and "epoch" in params:  # its name in files of 0.1
         params["steps_per_epoch"] = params.pop("epoch")
+    if "scaling" not in described and params.get("network") is None:
+        params.pop("network", None)
     model = DeepKernelizedAutoencoder(**(absent | params | {"device": device}))
     for name in _PLAIN_ATTRIBUTES:
         setattr(model, name, described["attributes"][name])
-    network = _rebuild_network(model, described).eval()
-    network.load_state_dict(weights)
-    model.network_ = network.to(choose_device(device))
+    for name in set(_LATER_ATTRIBUTES) & described["attributes"].keys():
+        setattr(model, name, described["attributes"][name])
     model.kernel_ = kernel
+    network = rebuild_network(model, described, weights).eval()
+    if isinstance(network, KernelLayer):
+        network.load_state_dict(weights)
+        model.scaling_ = network.decoder.scaling  # type: ignore[assignment]  # a RidgeDecoder
+    else:
+        own = {n: t for n, t in weights.items() if not n.startswith(_SCALING)}
+        network.load_state_dict(own)
+        model.scaling_ = rebuild_scaling(described.get("scaling"))
+        if model.scaling_ is not None:
+            rest = {name: t for name, t in weights.items() if name not in own}
+            nn.ModuleDict({"scaling": model.scaling_}).load_state_dict(rest)
+            model.scaling_.to(choose_device(device))
+    model.network_ = network.to(choose_device(device))
+    fill = None if model.scaling_ is None else model.scaling_.fill
+    model.fill_ = None if fill is None else fill.cpu().numpy()
     if "feature_names" in described:
         model.feature_names_in_ = np.array(described["feature_names"], dtype=object)
     return model
-
-
-def _describe_network(network: nn.Module) -> dict[str, Any]:
-    """Return what builds the network; only those of this package stand in a file."""
-    if type(network) is Autoencoder:
-        return {"layers": [layer.config for layer in network.layers]}
-    kind = type(network).__name__
-    if _NETWORKS.get(kind) is not type(network):
-        raise ValueError(
-            f"model has a network of your own ({kind}), and a model file holds no code: pickle the "
-            "model, or keep network_.state_dict()"
-        )
-    return {"network": {"kind": kind, "config": network.config}}
-
-
-def _describe_stack(network: Any) -> dict[str, Any]:
-    """Return the arguments of the factory of such a stack."""
-    layers: list[Layer] = network.layers
-    return {
-        "hidden_layer_sizes": [layer.config["n_out"] for layer in layers[:-1]],
-        "activation": layers[0].activation,
-        "code_activation": layers[-1].activation,
-        "output_activation": layers[0].output_activation,
-    }
-
-
-def _rebuild_network(model: DeepKernelizedAutoencoder, described: dict[str, Any]) -> nn.Module:
-    """Return the network with weights that are still to be loaded, and tell the model its shape."""
-    if "network" not in described:
-        stack = Autoencoder([Layer(**config) for config in described["layers"]])
-        if not stack.layers:
-            raise ValueError("there are no layers")
-        model.row_shape_, model.n_components_ = (model.n_features_in_,), stack.n_components
-        if "stack" in described:  # `fit` builds this network again, not the default one
-            model.network = StackedNetwork(**described["stack"])
-        return stack
-    sizes = dict(described["network"]["config"])
-    model.row_shape_, model.n_components_ = tuple(sizes.pop("shape")), sizes.pop("n_components")
-    model.network = partial(_NETWORKS[described["network"]["kind"]], **sizes)
-    network: nn.Module = model.network(model.row_shape_, model.n_components_)
-    return network
 
 
 def _rebuild_kernel(described: dict[str, Any] | None) -> PairwiseKernel | None:
