@@ -3,6 +3,9 @@
 Nothing in the file is ever executed, unlike a pickle. A kernel that is code of the user's (a
 callable, a Gaussian-process kernel, a Gram matrix) cannot stand in such a file: the loaded model
 maps there and back all the same, and `score` asks for the Gram matrix.
+
+A pipeline of a `StandardScaler` and a model is one file too, in a format that earlier versions
+refuse: they would leave the scaler out.
 """
 
 import contextlib
@@ -16,6 +19,8 @@ from typing import Any
 import numpy as np
 import safetensors
 from safetensors.torch import save_file
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
 from dkae import __version__
@@ -34,10 +39,15 @@ from dkae.networks import (
 __all__ = ["ModelFileError", "load", "replacing", "save"]
 
 FORMAT = "dkae model 1"
+#: Of a file with a scaler.
+PIPELINE_FORMAT = "dkae pipeline 1"
 
 #: Learned attributes that are plain data.
 _PLAIN_ATTRIBUTES = ("history_", "kernel_scale_", "n_features_in_", "n_iter_")
 
+
+#: What a StandardScaler has learnt.
+_SCALER_ATTRIBUTES = ("mean_", "var_", "scale_", "n_features_in_", "n_samples_seen_")
 
 #: Networks besides the stack, by name; `config` has the arguments that build one.
 _NETWORKS: dict[str, Any] = {
@@ -49,16 +59,22 @@ class ModelFileError(ValueError):
     """A file is not a dkae model, or is damaged."""
 
 
-def save(model: DeepKernelizedAutoencoder, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to one file; one of that name is replaced only when all is written."""
+def save(model: DeepKernelizedAutoencoder | Pipeline, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to one file; one of that name is replaced only when all is written.
+
+    The model may be the second step of a pipeline whose first one is a `StandardScaler`.
+    """
+    pipeline, model = _split(model)
     if not isinstance(model, DeepKernelizedAutoencoder):
         raise ValueError(
-            f"model is a {type(model).__name__}, and only a DeepKernelizedAutoencoder has a model "
-            "file: pass the one in it, or pickle the whole"
+            f"model is a {type(model).__name__}, and only a DeepKernelizedAutoencoder, alone or "
+            "after a StandardScaler, has a model file: pass the one in it, or pickle the whole"
         )
     if not hasattr(model, "network_"):
         raise ValueError("model is not fitted: call fit before save")
     header = {"format": FORMAT, "dkae": __version__, "model": json.dumps(_describe(model))}
+    if pipeline is not None:
+        header |= {"format": PIPELINE_FORMAT, "pipeline": json.dumps(_describe_pipeline(pipeline))}
     weights = {name: t.detach().cpu() for name, t in model.network_.state_dict().items()}
     with replacing(Path(path)) as temporary:
         try:
@@ -67,18 +83,23 @@ def save(model: DeepKernelizedAutoencoder, path: str | os.PathLike[str]) -> None
             raise OSError(f"{path} could not be written: {error}") from error
 
 
-def load(path: str | os.PathLike[str], *, device: str = "cpu") -> DeepKernelizedAutoencoder:
-    """Read a model from a file that `save` wrote, and put its network on `device`."""
+def load(
+    path: str | os.PathLike[str], *, device: str = "cpu"
+) -> DeepKernelizedAutoencoder | Pipeline:
+    """Read a model, or a pipeline, from a file that `save` wrote; its network runs on `device`."""
     choose_device(device)
     path = Path(path)
     header, weights = _read(path)
-    if header.get("format") != FORMAT:
+    if header.get("format") not in (FORMAT, PIPELINE_FORMAT):
         raise ModelFileError(
             f"{path} is a safetensors file of format {header.get('format')!r}, expected "
             f"{FORMAT!r}: pass a file that dkae.save or `dkae fit` wrote"
         )
     try:
-        return _rebuild(json.loads(header["model"]), weights, device)
+        model = _rebuild(json.loads(header["model"]), weights, device)
+        if header["format"] == FORMAT:
+            return model
+        return _rebuild_pipeline(json.loads(header["pipeline"]), model)
     except (KeyError, TypeError, RuntimeError, ValueError) as error:
         raise ModelFileError(f"{path} is damaged or from another version: {error}") from error
 
@@ -128,6 +149,39 @@ def _rebuild(
     if "feature_names" in described:
         model.feature_names_in_ = np.array(described["feature_names"], dtype=object)
     return model
+
+
+def _split(model: Any) -> tuple[Pipeline | None, Any]:
+    """Return a pipeline of a scaler and a model with the model in it; any other model alone."""
+    if not isinstance(model, Pipeline) or len(model.steps) != 2:
+        return None, model
+    # A subclass may compute something else from the same attributes.
+    return (model, model[1]) if type(model[0]) is StandardScaler else (None, model)
+
+
+def _describe_pipeline(pipeline: Pipeline) -> dict[str, Any]:
+    """Return everything but the model, as JSON can hold it; it keeps all digits of a float."""
+    scaler = pipeline[0]
+    if not hasattr(scaler, "scale_"):
+        raise ValueError("the StandardScaler is not fitted: call fit before save")
+    attributes = {name: _plain(getattr(scaler, name)) for name in _SCALER_ATTRIBUTES}
+    if hasattr(scaler, "feature_names_in_"):
+        attributes["feature_names_in_"] = _plain(scaler.feature_names_in_)
+    params = {name: getattr(scaler, name) for name in ("with_mean", "with_std")}
+    names = [name for name, _ in pipeline.steps]
+    return {"steps": names, "params": params, "attributes": attributes}
+
+
+def _rebuild_pipeline(described: dict[str, Any], model: DeepKernelizedAutoencoder) -> Pipeline:
+    scaler = StandardScaler(**described["params"])
+    for name, value in described["attributes"].items():
+        if name not in (*_SCALER_ATTRIBUTES, "feature_names_in_"):
+            raise ValueError(f"a StandardScaler has no {name!r}")
+        kind = object if name == "feature_names_in_" else None
+        setattr(scaler, name, np.array(value, kind) if isinstance(value, list) else value)
+    if scaler.n_features_in_ != model.n_features_in_:
+        raise ValueError(f"the scaler has {scaler.n_features_in_} features, not those of the model")
+    return Pipeline(list(zip(described["steps"], (scaler, model), strict=True)))
 
 
 def _describe_network(network: nn.Module) -> dict[str, Any]:
