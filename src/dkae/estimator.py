@@ -29,9 +29,10 @@ from dkae.networks import (
     encode_rows,
     seeded,
 )
-from dkae.training import FINE_TUNING, ProgressBar
+from dkae.training import FINE_TUNING
 from dkae.training.callbacks import check_callbacks, wants_progress
 from dkae.training.checkpoint import check_path
+from dkae.training.progress import show_progress
 from dkae.training.run import Training
 from dkae.training.settings import Settings
 
@@ -144,7 +145,8 @@ class DeepKernelizedAutoencoder(
         Seed of weights, batches and noise. With a fixed one, results are bit-identical on one
         machine with the same number of threads.
     verbose : int, default=0
-        0 is silent, 1 shows a progress bar.
+        0 is silent, 1 shows a progress bar; where standard error is no terminal, a line now and
+        then, through the logger "dkae".
     epoch
         The former name of `steps_per_epoch`.
 
@@ -316,7 +318,7 @@ class DeepKernelizedAutoencoder(
     ) -> KeyboardInterrupt | None:
         settings, callbacks = Settings.of(self), check_callbacks(self.callbacks)
         if wants_progress(self.verbose):
-            callbacks.append(ProgressBar())
+            callbacks.append(show_progress())
         path = check_path(checkpoint, self.random_state)
         X = self._check_rows(X, reset=True)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
