@@ -56,6 +56,8 @@ def choose(
     n_columns: int,
     layout: Layout,
     wanted: Sequence[str] | int | None = None,
+    *,
+    or_by_order: bool = False,
 ) -> Choice:
     """Return the columns that the user and the model ask for.
 
@@ -72,6 +74,8 @@ def choose(
     wanted : sequence of str or int, optional
         Names of a model's features, or their number if they have no names. By names, they come in
         the order of the model.
+    or_by_order : bool, default=False
+        Whether columns of which none has a wanted name are taken in their order.
     """
     _check_names(where, header)
     label = _find_special(where, header, n_columns, layout, "label")
@@ -86,6 +90,8 @@ def choose(
         features = _find_columns(where, header, n_columns, layout.columns, special)
     if not features:
         raise DataFileError(f"{where} has no column left that could be a feature")
+    if or_by_order and not isinstance(wanted, int) and not {*(wanted or [])} & {*(header or [])}:
+        wanted = None if wanted is None else len(wanted)
     return Choice(_match(where, header, features, wanted), label, index)
 
 

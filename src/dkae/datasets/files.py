@@ -63,7 +63,9 @@ def read_array(source: str) -> NDArray[Any]:
         return _READERS[path.suffix](path)
     if "ubyte" in path.name or ".idx" in path.name:
         return _read_images(path)
-    raise DataFileError(f"{path} has the ending {path.suffix!r}: expected .npy, .npz or .csv")
+    raise DataFileError(
+        f"{path} has the ending {path.suffix!r}: expected .npy, .npz, .csv, .tsv or .parquet"
+    )
 
 
 def write_array(path: Path, array: NDArray[Any], columns: Sequence[str]) -> None:

@@ -5,8 +5,9 @@ names. pandas, the extra ``table``, is used where it is installed, and needed fo
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,6 +77,7 @@ def read_table(
     layout: Layout = _ALL,
     *,
     wanted: Sequence[str] | int | None = None,
+    or_by_order: bool = False,
     gaps: bool = False,
 ) -> Table:
     """Return the table that `source` names: a file, or whatever `read_array` takes.
@@ -88,17 +90,21 @@ def read_table(
         Which columns are features, label and index. By default all are features; the index that
         pandas stores in a Parquet file is the index.
     wanted : sequence of str or int, optional
-        Names of the features of a model, or how many it has.
+        Names of the features of a model, or how many it has. An array without a name for its
+        columns is for the model to check.
+    or_by_order : bool, default=False
+        Whether columns of which none has a wanted name are taken in their order.
     gaps : bool, default=False
         Whether gaps are NaN. If not, they are an error.
     """
     path = Path(source)
     ending = _ending(path)
+    pick = partial(choose, layout=layout, wanted=wanted, or_by_order=or_by_order)
     if path.is_file() and ending in _DELIMITERS:
-        return _read_delimited(DelimitedFile(path, _DELIMITERS[ending]), layout, wanted, gaps)
+        return _read_delimited(DelimitedFile(path, _DELIMITERS[ending]), pick, gaps)
     if path.is_file() and ending == _PARQUET:
-        return _read_parquet(path, layout, wanted, gaps)
-    return _pick(source, read_array(source), layout)
+        return _read_parquet(path, pick, gaps)
+    return _from_array(source, read_array(source), layout)
 
 
 def write_table(path: Path, table: Table) -> None:
@@ -122,21 +128,17 @@ def write_table(path: Path, table: Table) -> None:
             write_delimited(temporary, _DELIMITERS[path.suffix], columns)
 
 
-def _read_delimited(
-    file: DelimitedFile, layout: Layout, wanted: Sequence[str] | int | None, gaps: bool
-) -> Table:
-    choice = choose(str(file.path), file.header, file.n_columns, layout, wanted)
+def _read_delimited(file: DelimitedFile, pick: Callable[..., Choice], gaps: bool) -> Table:
+    choice = pick(str(file.path), file.header, file.n_columns)
     others = [i for i in (choice.index, choice.label) if i is not None]
     rows, values = file.read(choice.features, others, gaps=gaps)
     return _assemble(rows, file.header, choice, dict(zip(others, values, strict=True)))
 
 
-def _read_parquet(
-    path: Path, layout: Layout, wanted: Sequence[str] | int | None, gaps: bool
-) -> Table:
+def _read_parquet(path: Path, pick: Callable[..., Choice], gaps: bool) -> Table:
     frame, stored = read_parquet(path)
     header = list(frame.columns)
-    choice = choose(str(path), header, len(header), layout, wanted)
+    choice = pick(str(path), header, len(header))
     rows, text = frame_as_numbers(frame, choice.features)
     if len(rows) == 0:
         raise DataFileError(f"{path} has no rows: expected rows of numbers")
@@ -166,7 +168,7 @@ def _check_finite(path: Path, rows: Floats, names: Sequence[str], gaps: bool) ->
     raise fault_error(where, "NaN" if np.isnan(value) else str(value))
 
 
-def _pick(source: str, array: NDArray[Any], layout: Layout) -> Table:
+def _from_array(source: str, array: NDArray[Any], layout: Layout) -> Table:
     """Return an array as a table; its columns have no names."""
     if (layout.columns, layout.label, layout.index) == (None, None, None):
         return Table(array)
