@@ -111,7 +111,12 @@ def _find_columns(
     given: str,
     special: dict[str, int | None],
 ) -> list[int]:
-    fields = [field.strip() for field in next(csv.reader([given], skipinitialspace=True), [])]
+    try:
+        fields = [field.strip() for field in next(csv.reader([given], skipinitialspace=True), [])]
+    except csv.Error as error:  # a line break
+        raise ValueError(
+            f"--columns {given!r} is not a list of names: separate them by commas"
+        ) from error
     if not any(fields):
         raise ValueError("--columns is empty: name the features, such as --columns a,b,c")
     positions = [_find(where, header, n_columns, field, "--columns") for field in fields]
@@ -126,8 +131,9 @@ def _find_columns(
 
 def _find(where: str, header: Sequence[str] | None, n_columns: int, given: str, option: str) -> int:
     """Return the position of a column; a name goes before a position."""
-    if header is not None and given in header:
-        return list(header).index(given)
+    for names in (list(header or []), [name.strip() for name in header or []]):
+        if given in names:
+            return names.index(given)
     if _digits(given) and int(given) < n_columns:
         return int(given)
     if given.startswith("-") and _digits(given[1:]):
