@@ -4,6 +4,7 @@ The public names are loaded when they are first used, so that ``import dkae`` (a
 ``dkae --help``) does not pay for torch and scikit-learn.
 """
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from dkae.persistence import load, save
 
 __version__ = "0.2.0"
+
+# A library does not speak unless it is asked to: who wants its log adds a handler.
+logging.getLogger("dkae").addHandler(logging.NullHandler())
 
 # Without `plotting`, which needs an extra: a star import must do without matplotlib.
 __all__ = [

@@ -31,10 +31,11 @@ from dkae.networks import (
     seeded,
 )
 from dkae.networks.statistics import Statistics
-from dkae.training import FINE_TUNING, ProgressBar
+from dkae.training import FINE_TUNING
 from dkae.training.building import build, is_own, warn_of_dominance
 from dkae.training.callbacks import check_callbacks, wants_progress
 from dkae.training.checkpoint import check_path
+from dkae.training.progress import show_progress
 from dkae.training.run import Training
 from dkae.training.settings import Settings
 from dkae.training.teacher import Teacher
@@ -148,7 +149,8 @@ class DeepKernelizedAutoencoder(
         Seed of weights, batches and noise. With a fixed one, results are bit-identical on one
         machine with the same number of threads.
     verbose : int, default=0
-        0 is silent, 1 shows a progress bar.
+        0 is silent, 1 shows a progress bar; where standard error is no terminal, a line now and
+        then, through the logger "dkae".
     epoch
         The former name of `steps_per_epoch`.
 
@@ -331,7 +333,7 @@ class DeepKernelizedAutoencoder(
     ) -> tuple[KeyboardInterrupt | None, Quality]:
         settings, callbacks = Settings.of(self), check_callbacks(self.callbacks)
         if wants_progress(self.verbose):
-            callbacks.append(ProgressBar())
+            callbacks.append(show_progress())
         path = check_path(checkpoint, self.random_state)
         if pretrained is not None:
             warn_caller("fit(pretrained=...) is now the parameter network", FutureWarning)

@@ -6,6 +6,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dkae
@@ -81,7 +82,10 @@ def test_help_imports_nothing_heavy(args):
 def test_fit_equals_the_python_api(source, folder, rows, model, tmp_path):
     succeed("fit", folder / source, "-o", tmp_path / "m.safetensors", *TINY)
     loaded = load(tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(loaded.transform(rows), model.transform(rows))
+    names = getattr(loaded, "feature_names_in_", None)
+    assert (names is not None) == (source == "header.csv")
+    named = rows if names is None else pd.DataFrame(rows, columns=names)
+    np.testing.assert_array_equal(loaded.transform(named), model.transform(rows))
 
 
 def test_fit_prints_the_last_value_of_each_loss(folder, model, tmp_path):

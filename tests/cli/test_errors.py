@@ -56,11 +56,11 @@ def test_wrong_value_is_named_in_one_line(option, message, folder, tmp_path):
     ("name", "content", "message"),
     [
         ("text.csv", "a,b\n1,2\n3,four\n", "four"),
-        ("missing.csv", "a,b\n1,2\n3,\n", "table of numbers"),
-        ("nan.csv", "a,b\n1,2\n3,nan\n", "NaN"),
-        ("ragged.csv", "1,2\n3\n", "columns"),
+        ("missing.csv", "a,b\n1,2\n3,\n", "a gap (an empty field)"),
+        ("nan.csv", "a,b\n1,2\n3,nan\n", "a gap (nan)"),
+        ("ragged.csv", "1,2\n3\n", "line 2, column 1: the line ends before it"),
         ("one_row.csv", "1,2\n", "minimum of 2"),
-        ("rows.txt", "1,2\n", "expected .npy, .npz or .csv"),
+        ("rows.txt", "1,2\n", "expected .npy, .npz, .csv, .tsv or .parquet"),
         ("rows.npy", "1,2\n", "not a NumPy file"),
     ],
 )

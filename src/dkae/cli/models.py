@@ -1,27 +1,49 @@
 """Commands that fit models and use them."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dkae.cli.options import DATA_HELP, clear_errors, example, output
+from dkae.cli.options import DATA_HELP, clear_errors, example, log_to_stderr, output
+from dkae.cli.tables import (
+    COPIED,
+    column_options,
+    input_names,
+    load_model,
+    prior_gram,
+    read_codes,
+    read_matrix,
+    read_rows,
+    read_training,
+    train,
+    write,
+)
 
 _MODEL = click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-_ARRAYS = ".npy .npz .csv"
+_ARRAYS = ".npy .npz .csv .tsv .parquet"
 
 
 @click.command(
     epilog=example(
         "dkae fit mnist20k:train -o model.safetensors --kernel rbf --gamma median",
         "dkae fit mnist20k:train -o model.safetensors --kernel pck --components 2000",
+        "dkae fit rows.csv -o model.safetensors --index id --label species --standardize",
         "dkae fit rows.csv -o model.safetensors --gram gram.npy --set tied_weights=false",
         note=DATA_HELP,
     )
 )
 @click.argument("data")
 @output(".safetensors")
+@column_options(label="passed to kernels that use labels")
+@click.option(
+    "--standardize",
+    is_flag=True,
+    help="Give each feature mean 0 and variance 1, for the kernel too; codes decode to the units "
+    "of DATA.",
+)
 @click.option("--recipe", default="default", show_default=True, help="default or paper.")
 @click.option("--components", "n_components", type=int, help="Width of the code, N_c.")
 @click.option("--hidden", "hidden_layer_sizes", help="Hidden layers, such as 500,500,2000.")
@@ -38,15 +60,18 @@ _ARRAYS = ".npy .npz .csv"
 @click.option("--device", help="auto, cpu, cuda:0, ...")
 @click.option("--seed", "random_state", type=int, default=0, show_default=True)
 @click.option("--set", "extra", multiple=True, metavar="NAME=VALUE", help="Any other parameter.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.option("--quiet", is_flag=True, help="No progress bar, and no log of it.")
 @click.option("--checkpoint", help="File to resume from after an interruption.")
 @clear_errors()
 def fit(
     data: str,
     out: Path,
+    layout: dict[str, Any],
+    standardize: bool,
     recipe: str,
     gram: str | None,
     extra: tuple[str, ...],
+    quiet: bool,
     checkpoint: str | None,
     **options: Any,
 ) -> None:
@@ -55,45 +80,64 @@ def fit(
     from dkae.persistence import save
     from dkae.recipes import RECIPES
 
-    params = {"verbose": int(not options.pop("quiet"))} | _given(options) | _parse_pairs(extra)
+    params = {"verbose": int(not quiet)} | _given(options) | _parse_pairs(extra)
     model = RECIPES[check_choice("recipe", recipe, RECIPES)]()
     for name in params:
         check_choice("parameter", name, model.get_params(deep=False))
-    rows = _read(data)
-    prior = None if gram is None else _read(gram)
-    model.set_params(**params).fit(rows, gram=prior, checkpoint=checkpoint)
-    save(model, out)
+    model.set_params(**params)
+    table = read_training(data, model, layout)
+    prior = None if gram is None else read_matrix(gram)
+    with nullcontext() if quiet else log_to_stderr():
+        fitted = train(model, table, standardize, gram=prior, checkpoint=checkpoint)
+    save(fitted, out)
     if checkpoint is not None:
         Path(checkpoint).unlink(missing_ok=True)
     # While only the decoder trains, codes do not change: L_c is that of the last record with one.
     last = {name: value for record in model.history_ for name, value in record.items()}
     losses = "  ".join(f"{name} {last[name]:.5g}" for name in last if name.endswith("loss"))
-    click.echo(f"{out}: {len(rows)} rows -> {model.n_components_} components  {losses}")
+    click.echo(f"{out}: {len(table.rows)} rows -> {model.n_components_} components  {losses}")
 
 
 @click.command(
-    epilog=example("dkae transform model.safetensors mnist20k:test -o codes.npy", note=DATA_HELP)
+    epilog=example(
+        "dkae transform model.safetensors mnist20k:test -o codes.npy",
+        "dkae transform model.safetensors rows.csv -o codes.csv --index id --label species",
+        note=DATA_HELP,
+    )
 )
 @_MODEL
 @click.argument("data")
 @output(_ARRAYS)
+@column_options(**COPIED)
 @clear_errors()
-def transform(model: Path, data: str, out: Path) -> None:
-    """Map the rows of DATA into kernel space."""
-    fitted, table = _load(model), _read(data)
-    _write(out, fitted.transform(table), list(fitted.get_feature_names_out()), "codes")
+def transform(model: Path, data: str, out: Path, layout: dict[str, Any]) -> None:
+    """Map the rows of DATA into kernel space.
+
+    If the model was fitted to a table with a header, columns are found by their names.
+    """
+    fitted = load_model(model)
+    table = read_rows(data, fitted, layout)
+    codes = fitted.transform(table.rows)
+    write(out, table.with_rows(codes, fitted.get_feature_names_out()), "codes")
 
 
-@click.command(epilog=example("dkae inverse model.safetensors codes.npy -o rows.csv"))
+@click.command(
+    epilog=example(
+        "dkae inverse model.safetensors codes.npy -o rows.csv",
+        "dkae inverse model.safetensors codes.csv -o rows.csv --index id --label species",
+    )
+)
 @_MODEL
 @click.argument("codes")
 @output(_ARRAYS)
+@column_options(**COPIED)
 @clear_errors()
-def inverse(model: Path, codes: str, out: Path) -> None:
+def inverse(model: Path, codes: str, out: Path, layout: dict[str, Any]) -> None:
     """Map CODES (a file, as transform writes it) back to input space."""
-    fitted = _load(model)
-    rows = fitted.inverse_transform(_read(codes))
-    _write(out, rows, _input_names(fitted, rows))
+    fitted = load_model(model)
+    table = read_codes(codes, fitted, layout)
+    rows = fitted.inverse_transform(table.rows)
+    write(out, table.with_rows(rows, input_names(fitted, rows)), "rows")
 
 
 @click.command(
@@ -104,17 +148,26 @@ def inverse(model: Path, codes: str, out: Path) -> None:
 )
 @_MODEL
 @click.argument("noisy")
-@click.option("--clean", required=True, help="Rows without noise, such as the training rows.")
+@click.option(
+    "--clean",
+    required=True,
+    help="Rows without noise, such as the training rows; they may lack --label and --index.",
+)
 @click.option("--components", default=32, show_default=True, help="Principal components to keep.")
 @output(_ARRAYS)
+@column_options(**COPIED)
 @clear_errors()
-def denoise(model: Path, noisy: str, clean: str, components: int, out: Path) -> None:
+def denoise(
+    model: Path, noisy: str, clean: str, components: int, out: Path, layout: dict[str, Any]
+) -> None:
     """Remove from the rows of NOISY what the codes of clean rows do not have."""
     from dkae import codespace
 
-    fitted = _load(model)
-    rows = codespace.denoise(fitted, _read(noisy), _read(clean), components)
-    _write(out, rows, _input_names(fitted, rows))
+    fitted = load_model(model)
+    table = read_rows(noisy, fitted, layout)
+    clean_rows = read_rows(clean, fitted, layout | {"is_partial": True}).rows
+    rows = codespace.denoise(fitted, table.rows, clean_rows, components)
+    write(out, table.with_rows(rows, input_names(fitted, rows)), "rows")
 
 
 @click.command(
@@ -128,35 +181,47 @@ def denoise(model: Path, noisy: str, clean: str, components: int, out: Path) -> 
 @click.option("--between", required=True, type=(int, int), help="Numbers of two rows, from 0.")
 @click.option("--steps", default=9, show_default=True, help="Points, both ends included.")
 @output(_ARRAYS)
+@column_options()
 @clear_errors()
-def interpolate(model: Path, data: str, between: tuple[int, int], steps: int, out: Path) -> None:
+def interpolate(
+    model: Path,
+    data: str,
+    between: tuple[int, int],
+    steps: int,
+    out: Path,
+    layout: dict[str, Any],
+) -> None:
     """Write the rows on the straight line through kernel space between two rows of DATA."""
     from dkae import codespace
+    from dkae.datasets.tables import Table
 
-    fitted, table = _load(model), _read(data)
+    fitted = load_model(model)
+    table = read_rows(data, fitted, layout).rows
     for row in between:
         if not 0 <= row < len(table):
             raise ValueError(f"--between {row}: DATA has rows 0 to {len(table) - 1}")
     x, y = (table[row] for row in between)
     rows = codespace.interpolate(fitted, x, y, steps)
-    _write(out, rows, _input_names(fitted, rows))
+    write(out, Table(rows, input_names(fitted, rows)), "rows")
 
 
 @click.command(epilog=example("dkae score model.safetensors mnist20k:test", note=DATA_HELP))
 @_MODEL
 @click.argument("data")
 @click.option("--gram", help="File with the Gram matrix of the rows, if the model has no kernel.")
+@column_options()
 @clear_errors()
-def score(model: Path, data: str, gram: str | None) -> None:
+def score(model: Path, data: str, gram: str | None, layout: dict[str, Any]) -> None:
     """Measure on DATA how well codes represent the kernel and reconstruct the rows.
 
     Prints JSON: the alignment A in [0, 1], the loss L_c, and the mean squared error.
     """
     from dkae import kernels, metrics
 
-    fitted, rows = _load(model), _read(data)
+    fitted = load_model(model)
+    rows = read_rows(data, fitted, layout).rows
     # First, because it raises if the kernel is missing.
-    prior = fitted.prior_gram(rows) if gram is None else kernels.gram_of(_read(gram), rows)
+    prior = prior_gram(fitted, rows) if gram is None else kernels.gram_of(read_matrix(gram), rows)
     codes = fitted.transform(rows)
     comparison = metrics.compare_grams(codes, prior)
     result = {
@@ -166,30 +231,6 @@ def score(model: Path, data: str, gram: str | None) -> None:
         "reconstruction_mse": metrics.reconstruction_error(rows, fitted.inverse_transform(codes)),
     }
     click.echo(json.dumps(result, indent=2))
-
-
-def _load(model: Path) -> Any:
-    from dkae.persistence import load
-
-    return load(model, device="auto")
-
-
-def _read(name: str) -> Any:
-    from dkae.datasets.files import read_array
-
-    return read_array(name)
-
-
-def _write(out: Path, array: Any, names: list[str], what: str = "rows") -> None:
-    from dkae.datasets.files import write_array
-
-    write_array(out, array, names)
-    click.echo(f"{out}: {what} of shape {array.shape}")
-
-
-def _input_names(fitted: Any, rows: Any) -> list[str]:
-    """Return the names of the input features."""
-    return list(getattr(fitted, "feature_names_in_", [f"x{i}" for i in range(rows.shape[1])]))
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

@@ -63,7 +63,9 @@ def read_array(source: str) -> NDArray[Any]:
         return _READERS[path.suffix](path)
     if "ubyte" in path.name or ".idx" in path.name:
         return _read_images(path)
-    raise DataFileError(f"{path} has the ending {path.suffix!r}: expected .npy, .npz or .csv")
+    raise DataFileError(
+        f"{path} has the ending {path.suffix!r}: expected .npy, .npz, .csv, .tsv or .parquet"
+    )
 
 
 def write_array(path: Path, array: NDArray[Any], columns: Sequence[str]) -> None:
@@ -124,7 +126,7 @@ def _choose_array(path: Path, names: list[str], key: str | None) -> str:
 def _read_csv(path: Path) -> NDArray[Any]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            n_headers = int(_is_header(next(csv.reader(file), [])))
+            n_headers = int(is_header(next(csv.reader(file), [])))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*input contained no data")
             rows: NDArray[Any] = np.loadtxt(
@@ -145,11 +147,11 @@ def _read_csv(path: Path) -> NDArray[Any]:
 
 def _write_csv(path: Path, array: NDArray[Any], columns: Sequence[str]) -> None:
     # A header with numbers would be read as a row.
-    header = ",".join(columns) if _is_header(columns) else ""
+    header = ",".join(columns) if is_header(columns) else ""
     np.savetxt(path, array, delimiter=",", header=header, comments="", fmt="%.9g", encoding="utf-8")
 
 
-def _is_header(fields: Sequence[str]) -> bool:
+def is_header(fields: Sequence[str]) -> bool:
     """Say whether a first line is a header: not blank, and without a number."""
     return any(field.strip() for field in fields) and not any(map(_is_number, fields))
 

@@ -32,8 +32,10 @@ def _in_chunks(network: nn.Module, function: Callable[[Tensor], Tensor], X: Floa
     with evaluating(network), torch.inference_mode():
         n = max(1, min(N_CHUNK_ROWS, N_CHUNK_NUMBERS // int(np.prod(X.shape[1:]))))
         for i in range(0, len(X), n):
-            # A copy, because torch warns of arrays that it must not write to.
-            chunk = function(torch.tensor(X[i : i + n], device=device))
+            # A copy, because torch warns of arrays that it must not write to; in one order, because
+            # torch takes no reversed one, and the last digits depend on it.
+            rows = np.array(X[i : i + n], order="C")
+            chunk = function(torch.from_numpy(rows).to(device))
             if result is None:
                 # One array for all: joining chunks in the end would need the memory twice.
                 result = np.empty((len(X), *chunk.shape[1:]), dtype=np.float32)

@@ -90,7 +90,7 @@ def learn_scaling(
     deviation = statistics.deviation
     scale = np.sqrt(np.square(deviation).mean()) if how == "shared" else deviation
     mean, scale = _tensor(statistics.mean), _tensor(np.where(scale > 0, scale, 1.0))
-    fill = mean if fills else None
+    fill = mean.clone() if fills else None
     if how is False:
         mean, scale = torch.zeros_like(mean), torch.tensor(1.0)
     return Scaling(mean, scale, fill, scales_output=scales_output)

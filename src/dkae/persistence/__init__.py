@@ -3,18 +3,21 @@
 Nothing in the file is ever executed, unlike a pickle. A kernel that is code of the user's (a
 callable, a Gaussian-process kernel, a Gram matrix) cannot stand in such a file: the loaded model
 maps there and back all the same, and `score` asks for the Gram matrix.
+
+A pipeline of a `StandardScaler` and a model is one file too, in a format that earlier versions
+refuse: they would leave the scaler out.
 """
 
 import contextlib
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import safetensors
 from safetensors.torch import save_file
+from sklearn.pipeline import Pipeline
 from torch import Tensor, nn
 
 from dkae import __version__
@@ -30,6 +33,8 @@ from dkae.persistence.networks import (
     rebuild_network,
     rebuild_scaling,
 )
+from dkae.persistence.pipelines import describe_pipeline, rebuild_pipeline, split_pipeline
+from dkae.persistence.plain import plain
 from dkae.training.building import is_own
 
 __all__ = ["ModelFileError", "load", "replacing", "save"]
@@ -38,6 +43,8 @@ __all__ = ["ModelFileError", "load", "replacing", "save"]
 #: a file with one.
 FORMAT = "dkae model 2"
 FORMATS = ("dkae model 1", FORMAT)
+#: Of a file with a scaler before the model.
+PIPELINE_FORMAT = "dkae pipeline 1"
 
 #: Learned attributes that are plain data; those of the second line came with version 2.
 _PLAIN_ATTRIBUTES = ("history_", "kernel_scale_", "n_features_in_", "n_iter_")
@@ -59,16 +66,22 @@ class ModelFileError(ValueError):
     """A file is not a dkae model, or is damaged."""
 
 
-def save(model: DeepKernelizedAutoencoder, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to one file; one of that name is replaced only when all is written."""
+def save(model: DeepKernelizedAutoencoder | Pipeline, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to one file; one of that name is replaced only when all is written.
+
+    The model may be the second step of a pipeline whose first one is a `StandardScaler`.
+    """
+    pipeline, model = split_pipeline(model)
     if not isinstance(model, DeepKernelizedAutoencoder):
         raise ValueError(
-            f"model is a {type(model).__name__}, and only a DeepKernelizedAutoencoder has a model "
-            "file: pass the one in it, or pickle the whole"
+            f"model is a {type(model).__name__}, and only a DeepKernelizedAutoencoder, alone or "
+            "after a StandardScaler, has a model file: pass the one in it, or pickle the whole"
         )
     if not hasattr(model, "network_"):
         raise ValueError("model is not fitted: call fit before save")
     header = {"format": FORMAT, "dkae": __version__, "model": json.dumps(_describe(model))}
+    if pipeline is not None:
+        header |= {"format": PIPELINE_FORMAT, "pipeline": json.dumps(describe_pipeline(pipeline))}
     weights = {name: t.detach().cpu().contiguous() for name, t in _state(model).items()}
     with replacing(Path(path)) as temporary:
         try:
@@ -77,18 +90,23 @@ def save(model: DeepKernelizedAutoencoder, path: str | os.PathLike[str]) -> None
             raise OSError(f"{path} could not be written: {error}") from error
 
 
-def load(path: str | os.PathLike[str], *, device: str = "cpu") -> DeepKernelizedAutoencoder:
-    """Read a model from a file that `save` wrote, and put its network on `device`."""
+def load(
+    path: str | os.PathLike[str], *, device: str = "cpu"
+) -> DeepKernelizedAutoencoder | Pipeline:
+    """Read a model, or a pipeline, from a file that `save` wrote; its network runs on `device`."""
     choose_device(device)
     path = Path(path)
     header, weights = _read(path)
-    if header.get("format") not in FORMATS:
+    if header.get("format") not in (*FORMATS, PIPELINE_FORMAT):
         raise ModelFileError(
             f"{path} is a safetensors file of format {header.get('format')!r}, expected "
             f"{' or '.join(map(repr, FORMATS))}: pass a file that dkae.save or `dkae fit` wrote"
         )
     try:
-        return _rebuild(json.loads(header["model"]), weights, device)
+        model = _rebuild(json.loads(header["model"]), weights, device)
+        if header["format"] != PIPELINE_FORMAT:
+            return model
+        return rebuild_pipeline(json.loads(header["pipeline"]), model)
     except (KeyError, TypeError, RuntimeError, ValueError) as error:
         raise ModelFileError(f"{path} is damaged or from another version: {error}") from error
 
@@ -106,7 +124,7 @@ def _describe(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
     described: dict[str, Any] = {
         "params": {},
         "attributes": {
-            name: _plain(getattr(model, name))
+            name: plain(getattr(model, name))
             for name in (*_PLAIN_ATTRIBUTES, *_LATER_ATTRIBUTES)
             if hasattr(model, name)
         },
@@ -118,14 +136,14 @@ def _describe(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
         described["stack"] = describe_stack(model.network_)
     for name, value in model.get_params(deep=False).items():
         with contextlib.suppress(TypeError):
-            described["params"][name] = _plain(value)
+            described["params"][name] = plain(value)
     for name in ("alignment", "optimizer"):
         # By its name a function is refused when fit is called again, unless it is one of ours.
         value = getattr(model, name)
         described["params"].setdefault(name, getattr(value, "__name__", type(value).__name__))
     # A subclass may compute something else from the same parameters.
     if type(model.kernel_) is PairwiseKernel:
-        described["kernel"] = _plain(model.kernel_.get_params() | {"gamma": model.kernel_.gamma_})
+        described["kernel"] = plain(model.kernel_.get_params() | {"gamma": model.kernel_.gamma_})
     if hasattr(model, "feature_names_in_"):
         described["feature_names"] = list(model.feature_names_in_)
     return described
@@ -175,19 +193,6 @@ def _rebuild_kernel(described: dict[str, Any] | None) -> PairwiseKernel | None:
     kernel = PairwiseKernel(**described)
     kernel.gamma_ = described["gamma"]
     return kernel
-
-
-def _plain(value: Any) -> Any:
-    """Return the value as JSON gives it back (lists for tuples); a TypeError if it cannot."""
-    if isinstance(value, (np.generic, np.ndarray)):
-        return value.tolist()
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise TypeError(f"{type(value).__name__} is not plain data")
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:

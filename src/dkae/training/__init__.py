@@ -5,6 +5,7 @@ from dkae.training.engine import Engine
 from dkae.training.loss import Losses, dkae_loss
 from dkae.training.optimization import Optimization
 from dkae.training.phases import DECODER, FINE_TUNING, Phase
+from dkae.training.progress import LogProgress
 from dkae.training.sources import Batch, BatchSource, Source, batches_per_epoch
 from dkae.training.trainer import Trainer
 
@@ -17,6 +18,7 @@ __all__ = [
     "EarlyStopping",
     "Engine",
     "History",
+    "LogProgress",
     "Losses",
     "Optimization",
     "Phase",

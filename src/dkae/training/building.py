@@ -200,5 +200,5 @@ def warn_of_dominance(kernel: Kernel | None, X: Floats, names: Any = None) -> No
         warn_caller(
             f"feature {name} has {100 * share:.3g} % of the squared distances between rows, so "
             f"{kernel} hardly sees the others: scale X first, for example with "
-            "make_pipeline(StandardScaler(), model)"
+            "make_pipeline(StandardScaler(), model), or `dkae fit --standardize`"
         )

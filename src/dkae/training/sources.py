@@ -104,7 +104,7 @@ class BatchSource:
         self.rng.bit_generator.state = state
 
     def _batch(self, rows: Rows, with_prior: bool = True) -> Batch:
-        x = torch.from_numpy(self.X[rows]).to(self.device)
+        x = torch.from_numpy(np.ascontiguousarray(self.X[rows])).to(self.device)
         if not with_prior:
             return Batch(x, x, None)
         block = torch.from_numpy(read_block(self.gram, rows)).to(self.device)

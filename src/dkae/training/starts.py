@@ -99,7 +99,7 @@ def start_kernel_layer(
     """
     n_components = len(decoder.code_mean)
     at_most = min(N_START_ROWS, max(2, N_START_NUMBERS // X.shape[1]))
-    rows = X[sample_rows(len(X), at_most)]
+    rows = np.ascontiguousarray(X[sample_rows(len(X), at_most)])
     landmarks = choose_landmarks(rows, spec.count(len(X), n_components), spec.landmarks, seed)
     similarity = similarity_of(landmarks)
     weight = nystroem_weight(similarity, landmarks, rows, n_components)
@@ -235,7 +235,7 @@ def start_linear_path(network: nn.Module, X: Floats, scaling: Scaling | None) ->
     if not isinstance(path, LinearPath):
         return
     n_components, n_features = path.up.shape
-    rows = torch.from_numpy(X[sample_rows(len(X), N_START_ROWS)])
+    rows = torch.from_numpy(np.ascontiguousarray(X[sample_rows(len(X), N_START_ROWS)]))
     seen = (rows if scaling is None else scaling(rows)).numpy()
     mean = seen.mean(axis=0, dtype=np.float64)
     width = min(n_components, *seen.shape)
