@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dkae import (
         alignment,
+        baselines,
         codespace,
         datasets,
         grams,
@@ -30,6 +31,7 @@ __all__ = [
     "DeepKernelizedAutoencoder",
     "__version__",
     "alignment",
+    "baselines",
     "codespace",
     "datasets",
     "grams",
