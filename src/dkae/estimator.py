@@ -380,8 +380,8 @@ class DeepKernelizedAutoencoder(
 
         It is to be read beside its floor, the alignment of a constant kernel, which is 0.99 for an
         RBF kernel with the median heuristic. **It cannot choose γ**, nor between kernels: the more
-        constant a kernel is, the better constant codes align with it, and in a search the smallest
-        γ wins. `dkae.metrics` has scorers for ``GridSearchCV(scoring=...)``:
+        constant a kernel is, the better constant codes align with it, and in a search near-constant
+        kernels win. `dkae.metrics` has scorers for ``GridSearchCV(scoring=...)``:
         `label_alignment_score` can choose γ; `centered_alignment_score` and
         `reconstruction_r2_score` choose among models of one kernel. `dkae.baselines` measures what
         the model must beat.

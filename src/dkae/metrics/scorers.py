@@ -3,14 +3,14 @@ r"""Scorers for ``GridSearchCV(scoring=...)``: functions ``(estimator, X, y)``, 
 They take a fitted `DeepKernelizedAutoencoder`, or a pipeline that ends in one. What they can choose
 is not the same:
 
-==================================  =====================================  =====================
-Scorer                              compares codes with                    can it choose γ?
-==================================  =====================================  =====================
-``score`` of the estimator          the kernel of the candidate            no: γ → 0 is best
-:func:`centered_alignment_score`    the centred kernel of the candidate    no, but has no floor
-:func:`label_alignment_score`       labels, the same for all candidates    yes
-:func:`reconstruction_r2_score`     X, the same for all candidates         only for the way back
-==================================  =====================================  =====================
+================================  ===================================  ==========================
+Scorer                            compares codes with                  can it choose γ?
+================================  ===================================  ==========================
+``score`` of the estimator        the kernel of the candidate          no: near-constant ones win
+:func:`centered_alignment_score`  the candidate's kernel, centred      no, but its floor is 0
+:func:`label_alignment_score`     labels, the same for all candidates  yes
+:func:`reconstruction_r2_score`   X, the same for all candidates       for the way back only
+================================  ===================================  ==========================
 
 As γ → 0 an RBF kernel becomes constant, and constant codes align with it. Without its mean it is
 linear in ⟨x, y⟩, which codes learn easily too. A score that each candidate has with its own kernel
