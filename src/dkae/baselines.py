@@ -192,8 +192,9 @@ def nystroem_map(kernel: Kernel, landmarks: Array) -> Map:
     gram = kernel.values(landmarks)
     precision = np.finfo(np.result_type(gram, np.float32)).eps
     eigenvalues, E = np.linalg.eigh(gram.astype(np.float64))
-    # Others are round-off, or the negative part of what is no kernel: their roots would be noise.
-    kept = eigenvalues > len(gram) * precision * np.abs(eigenvalues).max()
+    # Round-off ε in κ adds some ε²/λ to z(x)ᵀ z(y): nothing to speak of where λ is above ε/100 of
+    # the largest. A cut at ε itself would lose some of a smooth kernel, none would add noise.
+    kept = eigenvalues > precision / 100 * np.abs(eigenvalues).max()
     W = E[:, kept] / np.sqrt(eigenvalues[kept])
     return lambda X: np.concatenate([block @ W for block in _cross_grams(kernel, X, landmarks)])
 
