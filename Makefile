@@ -56,6 +56,7 @@ bench: $(READY) ## benchmarks; they write to benchmarks/results/
 	$(BIN)/python benchmarks/baselines.py
 	$(BIN)/python benchmarks/recipes.py
 	$(BIN)/python benchmarks/quickstart.py
+	$(BIN)/python benchmarks/choose_gamma.py
 
 tables: $(READY) ## write the tables of README and docs anew, from the result files
 	$(BIN)/python -m scripts.tables

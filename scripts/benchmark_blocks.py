@@ -12,6 +12,7 @@ __all__ = [
     "alignment_cost",
     "baselines_curve",
     "baselines_denoising",
+    "choose_gamma",
     "cluster_kernel",
     "memory",
     "nystroem",
@@ -187,3 +188,21 @@ def baselines_denoising() -> str:
     return table(
         ["MSE", "α by grid on clean rows", "α = 0.5", "best α on noisy validation rows"], rows
     )
+
+
+def choose_gamma() -> str:
+    """Return what each score gives models of an RBF kernel with another γ; the best is bold."""
+    found, rows = _benchmark("choose_gamma"), []
+    scores = ["score", "centered_alignment", "label_alignment", "r2", "classifier"]
+    for loss, title in (("frobenius", "L_c"), ("centered", "centred")):
+        best = {name: max(by[name] for by in found[loss].values()) for name in scores}
+        for factor, by in found[loss].items():
+            cells = [f"{by[name]:.4f}" for name in scores]
+            cells = [
+                f"**{cell}**" if by[name] == best[name] else cell
+                for name, cell in zip(scores, cells, strict=True)
+            ]
+            gamma = factor.replace("0.3333", "1/3").replace("0.0001", "1e-4")
+            rows.append([title, gamma, f"{by['constant']:.4f}", *cells])
+    head = ["loss", "γ / median", "constant kernel", "`score`", "centred alignment"]
+    return table([*head, "alignment with labels", "R²", "classifier"], rows)

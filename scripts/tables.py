@@ -22,6 +22,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "alignment-cost": benchmark_blocks.alignment_cost,
     "baselines-curve": benchmark_blocks.baselines_curve,
     "baselines-denoising": benchmark_blocks.baselines_denoising,
+    "choose-gamma": benchmark_blocks.choose_gamma,
     "cluster-kernel": benchmark_blocks.cluster_kernel,
     "memory": benchmark_blocks.memory,
     "nystroem": benchmark_blocks.nystroem,

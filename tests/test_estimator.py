@@ -31,7 +31,7 @@ def trained():
 
     X = (load_digits().data[:400] / 16).astype(np.float32)
     model = DeepKernelizedAutoencoder(
-        32, hidden_layer_sizes=(64,), batch_size=100, random_state=0, **BUDGET
+        32, network="stacked", hidden_layer_sizes=(64,), batch_size=100, random_state=0, **BUDGET
     )
     return model.fit(X), X
 
@@ -61,7 +61,12 @@ def test_score_is_the_alignment_on_all_pairs(trained):
 
 def test_training_beats_no_training(trained, digits):
     untrained = DeepKernelizedAutoencoder(
-        32, hidden_layer_sizes=(64,), max_iter=1, steps_per_epoch=1, random_state=0
+        32,
+        network="stacked",
+        hidden_layer_sizes=(64,),
+        max_iter=1,
+        steps_per_epoch=1,
+        random_state=0,
     ).fit(digits)
     assert trained[0].score(digits) > untrained.score(digits)
 

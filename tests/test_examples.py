@@ -77,7 +77,7 @@ def test_own_measure():
     n_epochs = int(re.search(r"stopped after (\d+) epochs of 30", output)[1])
     assert 3 < n_epochs < 30  # by the rule of the callback
     assert len(re.findall(r"^fine-tuning \d+/30: L_r 0.\d+  L_c", output, re.M)) == n_epochs
-    assert re.search(r"^decoder 1/5: L_r 0.\d+$", output, re.M)
+    assert re.search(r"^decoder 1/10: L_r 0.\d+$", output, re.M)
     assert float(re.search(r"new rows (\d\.\d+)", output)[1]) > 0.98
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dkae import (
         alignment,
+        baselines,
         codespace,
         datasets,
         grams,
@@ -34,6 +35,7 @@ __all__ = [
     "DeepKernelizedAutoencoder",
     "__version__",
     "alignment",
+    "baselines",
     "codespace",
     "datasets",
     "grams",

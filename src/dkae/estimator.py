@@ -218,7 +218,7 @@ class DeepKernelizedAutoencoder(
         output_activation: str = "auto",
         layer_norm: bool = True,
         linear_path: float = 0.0,
-        tied_weights: bool = False,
+        tied_weights: bool = True,
         batch_size: int = 200,
         max_iter: str | int = "auto",
         steps_per_epoch: str | int = "auto",
@@ -364,6 +364,7 @@ class DeepKernelizedAutoencoder(
             settings,
             rng=np.random.default_rng(seed),
             unit=unit,
+            landmarks=built.landmarks,
             teacher=teacher,
             callbacks=callbacks,
             checkpoint=path,
@@ -428,6 +429,14 @@ class DeepKernelizedAutoencoder(
         """Return the alignment A(C, P) in [0, 1] of the codes with the kernel on all pairs of X.
 
         Time is O(n²), memory is not: the matrices are read tile by tile.
+
+        It is to be read beside its floor, the alignment of a constant kernel, which is 0.99 for an
+        RBF kernel with the median heuristic. **It cannot choose γ**, nor between kernels: the more
+        constant a kernel is, the better constant codes align with it, and in a search near-constant
+        kernels win. `dkae.metrics` has scorers for ``GridSearchCV(scoring=...)``:
+        `label_alignment_score` can choose γ; `centered_alignment_score` and
+        `reconstruction_r2_score` choose among models of one kernel. `dkae.baselines` measures what
+        the model must beat.
 
         Parameters
         ----------

@@ -1,19 +1,37 @@
 """Recipes: each function returns an unfitted estimator, and any parameter can be overridden.
 
-``default`` is the library's own, chosen by measurements on MNIST with a budget of 2,000 steps
-(docs/decisions.md has the numbers); ``paper`` is the paper to the letter.
+====================  ============================================================================
+:func:`default`       the defaults of the estimator: the kernel layer for kernels that a model file
+                      can hold (by name, the Probabilistic Cluster Kernel), the network for others
+:func:`kernel_layer`  codes from kernel values with landmark rows, for any kernel that can be
+                      evaluated at new rows
+:func:`network`       the paper's kind of encoder, for any kernel, also a Gram matrix alone
+:func:`paper`         the paper to the letter
+====================  ============================================================================
+
+docs/decisions.md has the measurements behind them.
 """
 
 from typing import Any
 
 from dkae.estimator import DeepKernelizedAutoencoder
 
-__all__ = ["RECIPES", "default", "paper"]
+__all__ = ["RECIPES", "default", "kernel_layer", "network", "paper"]
 
 
 def default(**overrides: Any) -> DeepKernelizedAutoencoder:
     """Return the library's own recipe: the defaults of the estimator."""
     return DeepKernelizedAutoencoder(**overrides)
+
+
+def kernel_layer(**overrides: Any) -> DeepKernelizedAutoencoder:
+    """Return the recipe of the kernel layer, which holds landmark rows and evaluates the kernel."""
+    return DeepKernelizedAutoencoder(**({"network": "kernel_layer"} | overrides))
+
+
+def network(**overrides: Any) -> DeepKernelizedAutoencoder:
+    """Return the recipe of the learned encoder, which holds no row and evaluates no kernel."""
+    return DeepKernelizedAutoencoder(**({"network": "stacked"} | overrides))
 
 
 def paper(**overrides: Any) -> DeepKernelizedAutoencoder:
@@ -33,7 +51,6 @@ def paper(**overrides: Any) -> DeepKernelizedAutoencoder:
         "network": "stacked",
         "standardize": False,
         "layer_norm": False,
-        "linear_path": 0.0,
         "hidden_layer_sizes": (500, 500, 2000),
         "activation": "sigmoid",
         "code_activation": "sigmoid",
@@ -54,4 +71,4 @@ def paper(**overrides: Any) -> DeepKernelizedAutoencoder:
 
 
 #: The recipes by name, for the command line.
-RECIPES = {"default": default, "paper": paper}
+RECIPES = {"default": default, "kernel_layer": kernel_layer, "network": network, "paper": paper}

@@ -30,7 +30,7 @@ class Present(BaseEstimator):
         epoch="deprecated",
         decoder_max_iter=5,
         verbose=0,
-        network=None,
+        network="stacked",
         alignment="frobenius",
         optimizer="adam",
         callbacks=None,

@@ -78,6 +78,17 @@ def test_alignment_is_between_0_and_1(results):
     assert 0 < results["scores"][ALIGNMENT] < 1
 
 
+def test_yardsticks_are_those_of_the_test_rows(results):
+    model, floor, *rivals = results["yardsticks"]
+    assert model["alignment"] == pytest.approx(results["scores"][ALIGNMENT], abs=1e-6)
+    assert model["reconstruction_mse"] == pytest.approx(results["scores"][MSE], rel=1e-4)
+    assert (floor["name"], floor["centered_alignment"]) == ("constant kernel", 0)
+    assert [row["name"] for row in rivals] == ["Nystroem + ridge", "PCA", "kernel PCA"]
+    assert {row["n_components"] for row in (model, *rivals)} == {256}
+    # A model of 20 steps has not beaten anything yet, and must not look as if it had.
+    assert all(row["r2"] > max(0.9, model["r2"]) for row in rivals)
+
+
 def test_mean_image_is_the_one_of_the_test_rows(results):
     mnist = load_mnist20k(scaled=True)
     rows = mnist.data[mnist.test].astype(np.float64)
@@ -163,6 +174,20 @@ def test_prior_is_an_rbf_kernel(arrays):
 def test_page_shows_every_score_with_four_digits(page, results):
     for name, value in results["scores"].items():
         assert re.search(rf"{re.escape(str(set_prose(name)))}</td><td[^>]*>{value:.4f}</td>", page)
+
+
+def test_page_shows_every_yardstick(page, results):
+    for row in results["yardsticks"]:
+        numbers = (
+            row["alignment"],
+            row["centered_alignment"],
+            row["reconstruction_mse"],
+            row["r2"],
+        )
+        cells = "".join(f'<td class="number">{value:.4f}</td>' for value in numbers)
+        width = f'<td class="number">{row["n_components"]}</td>'
+        assert re.search(rf"<td>{re.escape(row['name'])}.*?</td>{width}{cells}</tr>", page)
+        assert row["note"] in page
 
 
 def test_page_says_that_it_is_smaller_than_the_paper(page):

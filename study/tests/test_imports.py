@@ -19,6 +19,7 @@ SOURCE = Path(dkae_study.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 ROOMS = [
     "alignment",
+    "baselines",
     "cli",
     "codespace",
     "datasets",

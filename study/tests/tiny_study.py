@@ -160,8 +160,8 @@ TINY = Study(
             n_components=8,
             batch_size=50,
             schedules={
-                "shallow": {"steps_per_epoch": 5, "max_iter": 2},
-                "library": {"steps_per_epoch": 5, "max_iter": 2},
+                "shallow": {"steps_per_epoch": 5, "max_iter": 2, "decoder_max_iter": 1},
+                "library": {"steps_per_epoch": 5, "max_iter": 2, "decoder_max_iter": 1},
             },
             n_seeds=2,
             settings={"widths": (2, 12)},

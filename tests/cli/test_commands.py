@@ -1,6 +1,5 @@
 """The command line does what the Python API does."""
 
-import json
 import shlex
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -20,7 +19,6 @@ from tests.cli.helpers import (
     EXAMPLES,
     SOURCES,
     TINY,
-    fail,
     make_estimator,
     run,
     run_python,
@@ -126,20 +124,6 @@ def test_inverse_equals_the_python_api(codes_ending, rows_ending, folder, rows, 
     np.testing.assert_array_equal(read_array(str(back)), expected)
 
 
-@pytest.mark.parametrize("source", SOURCES)
-def test_score_equals_the_python_api(source, folder, rows, model):
-    printed = json.loads(succeed("score", folder / "model.safetensors", folder / source).stdout)
-    alignment = model.score(rows)
-    back = model.inverse_transform(model.transform(rows))
-    expected = {
-        "rows": 40,
-        "alignment": alignment,
-        "alignment_loss": (2 - 2 * alignment) ** 0.5,
-        "reconstruction_mse": float(np.mean((back - rows) ** 2)),
-    }
-    assert printed == pytest.approx(expected, rel=1e-6)
-
-
 def test_built_in_data_set_there_and_back(tmp_path):
     digits = load_dataset("digits")
     saved, codes, back = (tmp_path / name for name in ("m.safetensors", "c.npy", "b.npy"))
@@ -238,18 +222,6 @@ def test_gram_is_used_in_place_of_the_kernel(gram, folder, rows, tmp_path):
     succeed("fit", folder / "rows.npy", "-o", out, *TINY, "--gram", folder / gram)
     expected = make_estimator().fit(rows, gram=rows @ rows.T)
     np.testing.assert_array_equal(load(out).transform(rows), expected.transform(rows))
-
-
-def test_score_with_a_gram(folder, rows, model):
-    args = "score", folder / "model.safetensors", folder / "rows.npy"
-    printed = json.loads(succeed(*args, "--gram", folder / "gram.npy").stdout)
-    assert printed["alignment"] == model.score(rows, gram=rows @ rows.T)
-
-
-def test_score_of_a_model_without_a_kernel_asks_for_the_gram(folder, tmp_path):
-    out = tmp_path / "m.safetensors"
-    succeed("fit", folder / "rows.npy", "-o", out, *TINY, "--gram", folder / "gram.npy")
-    assert "pass gram=" in fail("score", out, folder / "rows.npy")
 
 
 def test_quiet_leaves_one_line(folder, tmp_path):

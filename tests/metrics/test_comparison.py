@@ -34,6 +34,8 @@ def test_tiles_give_the_dense_result(n_rows, tile, seed):
     error = torch.linalg.norm(result.scale * C - P) / torch.linalg.norm(P)
     assert result.relative_error == pytest.approx(error.item(), abs=1e-6)
     assert result.scale == pytest.approx(((C * P).sum() / (C * C).sum()).item(), rel=1e-4)
+    floor = (P.sum() / (n_rows * torch.linalg.norm(P))).item()
+    assert result.constant_alignment == pytest.approx(floor, abs=1e-6)
 
 
 def test_rows_choose_a_part_of_the_prior():

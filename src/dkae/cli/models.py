@@ -44,7 +44,12 @@ _ARRAYS = ".npy .npz .csv .tsv .parquet"
     help="Give each feature mean 0 and variance 1, for the kernel too; codes decode to the units "
     "of DATA.",
 )
-@click.option("--recipe", default="default", show_default=True, help="default or paper.")
+@click.option(
+    "--recipe",
+    default="default",
+    show_default=True,
+    help="Or kernel_layer, network, paper.",
+)
 @click.option("--components", "n_components", type=int, help="Width of the code, N_c.")
 @click.option("--hidden", "hidden_layer_sizes", help="Hidden layers, such as 500,500,2000.")
 @click.option("--kernel", help="rbf, pck, forest, linear, poly, cosine, laplacian, chi2, ...")
@@ -205,31 +210,61 @@ def interpolate(
     write(out, Table(rows, input_names(fitted, rows)), "rows")
 
 
-@click.command(epilog=example("dkae score model.safetensors mnist20k:test", note=DATA_HELP))
+@click.command(
+    epilog=example(
+        "dkae score model.safetensors mnist20k:test",
+        "dkae score model.safetensors mnist20k:test --baselines --train mnist20k:train",
+        note=DATA_HELP,
+    )
+)
 @_MODEL
 @click.argument("data")
 @click.option("--gram", help="File with the Gram matrix of the rows, if the model has no kernel.")
+@click.option("--baselines", is_flag=True, help="Also Nystroem, PCA and kernel PCA of this width.")
+@click.option("--train", help="Rows that the baselines learn from; without it they learn DATA.")
 @column_options()
 @clear_errors()
-def score(model: Path, data: str, gram: str | None, layout: dict[str, Any]) -> None:
+def score(
+    model: Path,
+    data: str,
+    gram: str | None,
+    baselines: bool,
+    train: str | None,
+    layout: dict[str, Any],
+) -> None:
     """Measure on DATA how well codes represent the kernel and reconstruct the rows.
 
-    Prints JSON: the alignment A in [0, 1], the loss L_c, and the mean squared error.
+    Prints JSON: the alignment A in [0, 1] beside that of a constant kernel, which is its floor; the
+    loss L_c; the centred alignment, whose floor is 0; the mean squared error; and R2, the share of
+    the variance that comes back. With --baselines the same of what the model must beat.
     """
     from dkae import kernels, metrics
 
+    if train is not None and not baselines:
+        raise ValueError("--train is for --baselines, which is missing: add it, or leave out both")
     fitted = load_model(model)
     rows = read_rows(data, fitted, layout).rows
+    matrix = None if gram is None else read_matrix(gram)
     # First, because it raises if the kernel is missing.
-    prior = prior_gram(fitted, rows) if gram is None else kernels.gram_of(read_matrix(gram), rows)
+    prior = prior_gram(fitted, rows) if matrix is None else kernels.gram_of(matrix, rows)
     codes = fitted.transform(rows)
+    back = fitted.inverse_transform(codes)
     comparison = metrics.compare_grams(codes, prior)
-    result = {
+    result: dict[str, Any] = {
         "rows": len(rows),
         "alignment": max(0.0, comparison.alignment),
+        "constant_kernel": max(0.0, comparison.constant_alignment),
         "alignment_loss": comparison.alignment_loss,
-        "reconstruction_mse": metrics.reconstruction_error(rows, fitted.inverse_transform(codes)),
+        "centered_alignment": max(0.0, comparison.centered_alignment),
+        "reconstruction_mse": metrics.reconstruction_error(rows, back),
+        "r2": metrics.reconstruction_r2(rows, back),
     }
+    if baselines:
+        from dkae.baselines import compare_with_baselines
+
+        learnt = None if train is None else read_rows(train, fitted, layout).rows
+        found = compare_with_baselines(fitted, rows, learnt, gram=matrix)
+        result["baselines"] = [row._asdict() for row in found]
     click.echo(json.dumps(result, indent=2))
 
 

@@ -58,7 +58,7 @@ def clear_errors() -> Iterator[None]:
         with warnings.catch_warnings():
             # Columns are matched by name when a table is read; what a model gets is an array.
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _show_warning  # type: ignore[assignment]  # takes any
             yield
     except (ValueError, OSError, FloatingPointError) as error:
         raise click.ClickException(" ".join(str(error).split())) from error

@@ -67,6 +67,8 @@ FORMULAS: dict[str, tuple[Callable[..., Tensor], tuple[str, ...]]] = {
 class FormulaRows(nn.Module):
     """κ(x, rows) by a formula, as a torch module that holds the rows."""
 
+    #: It has gradients in x.
+    is_smooth = True
     rows: Tensor
 
     def __init__(self, metric: str, params: dict[str, float], rows: Tensor) -> None:
@@ -85,6 +87,7 @@ class FormulaRows(nn.Module):
 class EvaluatedRows(nn.Module):
     """κ(x, rows) by the kernel itself, in NumPy: no gradients."""
 
+    is_smooth = False
     rows: Tensor
 
     def __init__(self, kernel: Kernel, rows: Floats) -> None:
@@ -111,6 +114,7 @@ class Filled(nn.Module):
     def __init__(self, function: nn.Module, fill: Tensor) -> None:
         super().__init__()
         self.function = function
+        self.is_smooth = function.is_smooth
         self.register_buffer("fill", fill.clone())
 
     def forward(self, x: Tensor) -> Tensor:

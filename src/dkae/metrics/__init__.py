@@ -12,13 +12,23 @@ Measure                      best  worst (for positive semi-definite matrices)
 :func:`alignment_loss`       0     √2
 :func:`relative_error`       0     1
 ===========================  ====  ==========================================
+
+For ``GridSearchCV(scoring=...)`` there are :func:`centered_alignment_score`,
+:func:`label_alignment_score` and :func:`reconstruction_r2_score`; see `dkae.metrics.scorers` for
+what each of them can choose.
 """
 
 from sklearn.manifold import trustworthiness
 
 from dkae.grams import GramLike
 from dkae.metrics.clusters import ClusteringScores, cluster_accuracy, clustering_scores
-from dkae.metrics.codes import alignment_loss_curve, code_gram, psnr, reconstruction_error
+from dkae.metrics.codes import (
+    alignment_loss_curve,
+    code_gram,
+    psnr,
+    reconstruction_error,
+    reconstruction_r2,
+)
 from dkae.metrics.comparison import GramComparison, compare_grams
 from dkae.metrics.grams import (
     alignment,
@@ -27,6 +37,11 @@ from dkae.metrics.grams import (
     ideal_loss,
     mean_over_blocks,
     relative_error,
+)
+from dkae.metrics.scorers import (
+    centered_alignment_score,
+    label_alignment_score,
+    reconstruction_r2_score,
 )
 
 __all__ = [
@@ -37,14 +52,18 @@ __all__ = [
     "alignment_loss",
     "alignment_loss_curve",
     "centered_alignment",
+    "centered_alignment_score",
     "cluster_accuracy",
     "clustering_scores",
     "code_gram",
     "compare_grams",
     "ideal_loss",
+    "label_alignment_score",
     "mean_over_blocks",
     "psnr",
     "reconstruction_error",
+    "reconstruction_r2",
+    "reconstruction_r2_score",
     "relative_error",
     "trustworthiness",
 ]

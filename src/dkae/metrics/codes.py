@@ -112,6 +112,26 @@ def reconstruction_error(X: Any, X_hat: Any) -> float:
     return total / a.size
 
 
+def reconstruction_r2(X: Any, X_hat: Any) -> float:
+    r"""Return the share of the variance of all features that reconstructions keep.
+
+    .. math:: R^2 = 1 - \frac{\sum_i \| x_i - \hat x_i \|^2}{\sum_i \| x_i - \bar x \|^2}
+
+    This is ``sklearn.metrics.r2_score`` with ``multioutput="variance_weighted"``: a feature counts
+    by its variance. 1 is perfect, 0 is what the mean row gives for each row, and there is no worst.
+    Rows that are all the same have no variance: 1 if they come back as they are, else 0.
+
+    Parameters
+    ----------
+    X, X_hat : array-like of the same shape, with rows along the first axis
+        Rows and their reconstructions. Only a few rows at a time are copied to float64.
+    """
+    rows, error = _check_numbers(X, "X"), reconstruction_error(X, X_hat)
+    mean = rows.mean(axis=0, dtype=np.float64)
+    variance = reconstruction_error(rows, np.broadcast_to(mean, rows.shape))
+    return 1 - error / variance if variance > 0 else float(error == 0)
+
+
 def psnr(X: Any, X_hat: Any, peak: float = 1.0) -> float:
     r"""Return the peak signal-to-noise ratio in decibels, infinite for a perfect reconstruction.
 

@@ -41,6 +41,10 @@ class GramComparison:
     residual: float
     #: The inner products aa, ab and bb of the centred matrices HaH and HbH, H = I - 11ᵀ / n.
     centered: tuple[float, float, float]
+    #: The sum of all entries of b.
+    b_total: float
+    #: The number n of rows.
+    n: int
 
     @property
     def alignment(self) -> float:
@@ -51,6 +55,12 @@ class GramComparison:
     def centered_alignment(self) -> float:
         """A(HaH, HbH); 0 where one of the centred matrices is zero."""
         return _cosine(*self.centered)
+
+    @property
+    def constant_alignment(self) -> float:
+        """A(11ᵀ, b): what codes reach that are the same for every row, the floor of `alignment`."""
+        # ⟨11ᵀ, b⟩ = Σ_ij b_ij, and ‖11ᵀ‖ = n.
+        return _cosine(float(self.n) ** 2, self.b_total, self.bb)
 
     @property
     def alignment_loss(self) -> float:
@@ -188,7 +198,9 @@ class _Sums:
         aa, ab, bb = (float(centered[i, j]) for i, j in ((0, 0), (0, 1), (1, 1)))
         aa = aa if aa > CENTERED_ROUND_OFF * self.aa else 0.0
         bb = bb if bb > CENTERED_ROUND_OFF * self.bb else 0.0
-        return GramComparison(self.aa, self.ab, self.bb, self.residual, (aa, ab, bb))
+        shift = 0.0 if self.shifts is None else float(self.shifts[1])
+        b_total = float(totals[1]) + n**2 * shift
+        return GramComparison(self.aa, self.ab, self.bb, self.residual, (aa, ab, bb), b_total, n)
 
 
 def _cosine(aa: float, ab: float, bb: float) -> float:

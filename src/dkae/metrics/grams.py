@@ -13,7 +13,7 @@ from dkae._runtime.checks import check_integer
 from dkae.grams import GramLike, Rows, as_gram
 from dkae.kernels.labels import IdealKernel
 from dkae.metrics.clusters import count_labels
-from dkae.metrics.comparison import check_sizes, compare
+from dkae.metrics.comparison import GramComparison, check_sizes, compare
 
 
 def alignment(a: GramLike, b: GramLike) -> float:
@@ -71,6 +71,11 @@ def ideal_loss(gram: GramLike, y: Any) -> float:
     y : array-like of shape (n,)
         Labels; -1, None and NaN mean no label, as in `dkae.kernels.ideal_kernel`.
     """
+    return compare_with_labels(gram, y).alignment_loss
+
+
+def compare_with_labels(gram: GramLike, y: Any) -> GramComparison:
+    """Compare a Gram matrix with the ideal kernel of the labels of its rows."""
     checked = as_gram(gram, "gram")
     n_labels = count_labels(y, "y")
     if n_labels != len(checked):
@@ -80,7 +85,7 @@ def ideal_loss(gram: GramLike, y: Any) -> float:
         )
     # Without known rows the kernel uses positions: of X it needs nothing but the length.
     ideal = IdealKernel(y).fit(None).on(range(n_labels))
-    return compare(checked, ideal, ("gram", "the ideal kernel of y")).alignment_loss
+    return compare(checked, ideal, ("gram", "the ideal kernel of y"))
 
 
 def mean_over_blocks(

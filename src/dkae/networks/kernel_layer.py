@@ -137,6 +137,8 @@ class KernelLayer(nn.Module):
 
     #: It takes rows as they are, not as they are scaled for networks, and gives such rows back.
     sees_rows = True
+    #: Of its training end to end: codes are sums of many kernel values, and start near their best.
+    learning_rate_factor = 0.01
     center: Tensor
 
     def __init__(
@@ -160,7 +162,11 @@ class KernelLayer(nn.Module):
         return self.directions.shape[1]
 
     def encode(self, x: Tensor) -> Tensor:
-        codes: Tensor = self.similarity(x) @ self.weight
+        return self.encode_values(self.similarity(x), x)
+
+    def encode_values(self, values: Tensor, x: Tensor) -> Tensor:
+        """Return the codes of rows whose kernel values with the landmarks are known."""
+        codes = values @ self.weight
         if not self.n_linear:
             return codes
         # A missing value lies at the mean.

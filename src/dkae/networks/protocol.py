@@ -10,7 +10,8 @@ A network of your own needs ``encode`` and ``decode``. Two settings ask for more
 ``pretrain_max_iter > 0`` ``stages()``: the parts that are pretrained one after the other.
 ========================  =====================================================================
 
-A network may also name its ``encoder_parameters()``; nothing depends on them.
+A network may also name its ``encoder_parameters()``; nothing depends on them. One whose codes start
+near their best has a ``learning_rate_factor`` below 1 for its training end to end.
 """
 
 import copy

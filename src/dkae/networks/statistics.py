@@ -26,7 +26,7 @@ SHARED_RANGE = 0.1
 #: A deviation below this part of the mean is round-off of float32.
 ROUND_OFF = 1e-6
 #: Numbers that are summed together, in float64.
-N_CHUNK_NUMBERS = 2**22
+N_CHUNK_NUMBERS = 2**18
 
 
 class Statistics(NamedTuple):

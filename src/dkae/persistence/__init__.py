@@ -24,8 +24,8 @@ from dkae import __version__
 from dkae._runtime.devices import choose_device
 from dkae._runtime.files import replacing
 from dkae.estimator import DeepKernelizedAutoencoder
-from dkae.kernels import PairwiseKernel
 from dkae.networks import KernelLayer
+from dkae.persistence.kernels import PREFIX, describe_kernel, rebuild_kernel
 from dkae.persistence.networks import (
     describe_network,
     describe_scaling,
@@ -116,7 +116,7 @@ def _state(model: DeepKernelizedAutoencoder) -> dict[str, Tensor]:
     state: dict[str, Tensor] = model.network_.state_dict()
     if model.scaling_ is not None and not isinstance(model.network_, KernelLayer):
         state |= {_SCALING + name: t for name, t in model.scaling_.state_dict().items()}
-    return state
+    return state | describe_kernel(model.kernel_)[1]
 
 
 def _describe(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _describe(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
             for name in (*_PLAIN_ATTRIBUTES, *_LATER_ATTRIBUTES)
             if hasattr(model, name)
         },
-        "kernel": None,
+        "kernel": describe_kernel(model.kernel_)[0],
         "scaling": describe_scaling(model.scaling_),
         **describe_network(model.network_, model.kernel_),
     }
@@ -141,9 +141,6 @@ def _describe(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
         # By its name a function is refused when fit is called again, unless it is one of ours.
         value = getattr(model, name)
         described["params"].setdefault(name, getattr(value, "__name__", type(value).__name__))
-    # A subclass may compute something else from the same parameters.
-    if type(model.kernel_) is PairwiseKernel:
-        described["kernel"] = plain(model.kernel_.get_params() | {"gamma": model.kernel_.gamma_})
     if hasattr(model, "feature_names_in_"):
         described["feature_names"] = list(model.feature_names_in_)
     return described
@@ -152,7 +149,8 @@ def _describe(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
 def _rebuild(
     described: dict[str, Any], weights: dict[str, Tensor], device: str
 ) -> DeepKernelizedAutoencoder:
-    kernel = _rebuild_kernel(described["kernel"])
+    kernel = rebuild_kernel(described["kernel"], weights)
+    weights = {n: t for n, t in weights.items() if not n.startswith(PREFIX)}
     absent: dict[str, Any] = {"kernel": kernel or "precomputed"}
     if "scaling" not in described:
         absent |= _VERSION_1
@@ -185,14 +183,6 @@ def _rebuild(
     if "feature_names" in described:
         model.feature_names_in_ = np.array(described["feature_names"], dtype=object)
     return model
-
-
-def _rebuild_kernel(described: dict[str, Any] | None) -> PairwiseKernel | None:
-    if described is None:
-        return None
-    kernel = PairwiseKernel(**described)
-    kernel.gamma_ = described["gamma"]
-    return kernel
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dkae.kernels import PairwiseKernel
 from dkae.kernels.formulas import EvaluatedRows, Filled, FormulaRows
 from dkae.networks import (
     Autoencoder,
@@ -22,6 +21,7 @@ from dkae.networks import (
     Scaling,
     StackedNetwork,
 )
+from dkae.persistence.kernels import can_hold
 
 #: Networks that are a class with a `config`, the arguments that build one.
 _CLASSES: dict[str, Any] = {
@@ -112,7 +112,7 @@ def _describe_kernel_layer(network: KernelLayer, kernel: Any) -> dict[str, Any]:
     similarity: Any = network.similarity
     is_filled = isinstance(similarity, Filled)
     inner = similarity.function if is_filled else similarity
-    if isinstance(inner, EvaluatedRows) and type(kernel) is not PairwiseKernel:
+    if isinstance(inner, EvaluatedRows) and not can_hold(kernel):
         raise ValueError(
             f"the model evaluates {kernel} for every code, and a model file does not hold it: "
             "pickle the model, or fit it with network='stacked'"

@@ -1,8 +1,7 @@
 """Which network an estimator trains, and how it starts: from its parameters, the rows, the kernel.
 
-A kernel that has a name can be evaluated at new rows quickly, and a file can hold it: its network
-is the kernel layer, which starts where Nyström features end. All others get the paper's kind of
-encoder.
+A kernel that can be evaluated at new rows, and that a model file can hold, gets the kernel layer,
+which starts where Nyström features end. All others get the paper's kind of encoder.
 """
 
 from dataclasses import dataclass
@@ -14,12 +13,11 @@ from torch import nn
 
 from dkae._runtime.checks import check_choice, check_integer
 from dkae._runtime.fitting import warn_caller
-from dkae.grams import Floats
-from dkae.kernels import Kernel, PairwiseKernel
+from dkae.grams import Floats, Rows
+from dkae.kernels import Kernel, PairwiseKernel, ProbabilisticClusterKernel
 from dkae.kernels.formulas import knows_new_rows, rows_module
 from dkae.networks import (
     Autoencoder,
-    KernelLayer,
     KernelLayerNetwork,
     RidgeDecoder,
     Scaling,
@@ -48,6 +46,8 @@ class Built:
     network: nn.Module
     scaling: Scaling | None
     is_started: bool
+    #: Rows of X whose kernel values the network takes from the Gram matrix.
+    landmarks: Rows | None = None
 
     @property
     def maps(self) -> nn.Module:
@@ -116,7 +116,7 @@ def is_nystroem_best(estimator: Any, kernel: Kernel | None) -> bool:
     """Say whether "auto" is the kernel layer: nothing is asked for that its codes ignore."""
     asks_for_more = estimator.pretrain_max_iter or estimator.distillation or estimator.input_noise
     return (
-        type(kernel) is PairwiseKernel  # a subclass may be slow, or of known rows alone
+        type(kernel) in (PairwiseKernel, ProbabilisticClusterKernel)  # those that a file can hold
         and estimator.alignment_weight > 0
         and estimator.alignment in NYSTROEM_MEASURES
         and not asks_for_more
@@ -167,7 +167,7 @@ def _kernel_layer(
     sizes, output = list(stack.hidden_layer_sizes)[::-1], stack.output_activation
     with seeded(seed):
         decoder = RidgeDecoder(int(estimator.n_components), X.shape[1], sizes, scaling, output)
-    network: KernelLayer = start_kernel_layer(
+    network, landmarks = start_kernel_layer(
         layer,
         partial(rows_module, kernel, fill=scaling.fill),
         X,
@@ -176,7 +176,7 @@ def _kernel_layer(
         float(estimator.alignment_weight),
         seed,
     )
-    return Built(network, scaling, True)
+    return Built(network, scaling, True, landmarks)
 
 
 def _scaling(X: Floats, standardize: Any, output: str, fills: bool) -> Scaling | None:

@@ -31,11 +31,18 @@ class Engine:
         network.to(self.device)
 
     def forward(
-        self, network: nn.Module, inputs: Tensor, is_encoder_fixed: bool
+        self,
+        network: nn.Module,
+        inputs: Tensor,
+        is_encoder_fixed: bool,
+        kernel_values: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return the codes and the reconstructions of a batch."""
         with autocast(self.device, self.precision):
-            codes = (_encode_as_it_is if is_encoder_fixed else _encode)(network, inputs)
+            if kernel_values is not None:
+                codes: Tensor = network.encode_values(kernel_values, inputs)  # type: ignore[operator]
+            else:
+                codes = (_encode_as_it_is if is_encoder_fixed else _encode)(network, inputs)
             return codes, network.decode(codes)  # type: ignore[operator]
 
     def update(

@@ -7,8 +7,8 @@ full loss of Eq. 5 *also* here.
 
 While both maps are trained together, the gradient of L_c drowns that of L_r in the weights that
 they share, the more so the larger λ is. So in the last phase the encoder is frozen, and the
-decoder, with weights of its own, learns from L_r alone, at half the rate. Where codes are computed
-and not learnt, as in the kernel layer, this phase is the only one, at the full rate.
+decoder, with weights of its own, learns from L_r alone, at half the rate; at the full rate where it
+has learnt little before, because codes are computed, as in the kernel layer.
 """
 
 from collections.abc import Callable, Iterable
@@ -55,6 +55,7 @@ def plan_phases(network: nn.Module, settings: Settings, unit: Tensor | None = No
     `unit` is what differences of rows are measured in.
     """
     phases = []
+    factor = float(getattr(network, "learning_rate_factor", 1.0))
     if settings.pretrain_max_iter:
         if not callable(getattr(network, "stages", None)):
             raise _lacks(network, "stages", "pretrain_max_iter", settings)
@@ -67,6 +68,7 @@ def plan_phases(network: nn.Module, settings: Settings, unit: Tensor | None = No
                 network.parameters,
                 int(settings.max_iter),
                 settings.alignment_weight,
+                learning_rate_factor=factor,
                 input_noise=settings.input_noise,
                 unit=unit,
                 distillation=settings.distillation,
@@ -83,7 +85,7 @@ def plan_phases(network: nn.Module, settings: Settings, unit: Tensor | None = No
                 parameters,
                 int(settings.decoder_max_iter),
                 alignment_weight=0.0,
-                learning_rate_factor=0.5 if settings.max_iter else 1.0,
+                learning_rate_factor=0.5 if settings.max_iter and factor == 1 else 1.0,
                 input_noise=settings.input_noise,
                 unit=unit,
                 is_encoder_fixed=True,

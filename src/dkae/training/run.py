@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from dkae._runtime.devices import choose_device, single_threaded_blas
 from dkae.alignment import make_measure
-from dkae.grams import Floats, Gram
+from dkae.grams import Floats, Gram, Rows
 from dkae.networks import check_decoder
 from dkae.training.callbacks import EarlyStopping, History
 from dkae.training.checkpoint import Checkpoint
@@ -29,8 +29,9 @@ class Training:
     """Trains a network in place on the rows X and their Gram matrix, once.
 
     `rng` draws the rows that are held out, the batches and the noise; differences of rows are
-    measured in `unit`; `teacher` has target codes; `callbacks` are those of the user and the
-    progress bar; the file `checkpoint` keeps the state.
+    measured in `unit`; `landmarks` are rows whose kernel values the network uses; `teacher` has
+    target codes; `callbacks` are those of the user and the progress bar; the file `checkpoint`
+    keeps the state.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Training:
         *,
         rng: np.random.Generator,
         unit: Tensor | None = None,
+        landmarks: Rows | None = None,
         teacher: Teacher | None = None,
         callbacks: Sequence[Any] = (),
         checkpoint: Path | None = None,
@@ -69,6 +71,7 @@ class Training:
             settings.steps_per_epoch,
             rng,
             engine.device,
+            landmarks,
             teacher,
         )
         loss = partial(dkae_loss, measure=make_measure(settings.alignment))

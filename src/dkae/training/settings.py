@@ -15,7 +15,7 @@ from dkae.training.optimization import LEARNING_RATES, check_optimizer
 from dkae.training.sources import batches_per_epoch
 
 #: The epochs of "auto" for a network that is drawn at random, and for one with computed codes.
-NETWORK_EPOCHS = {"max_iter": 20, "decoder_max_iter": 5}
+NETWORK_EPOCHS = {"max_iter": 40, "decoder_max_iter": 10}
 KERNEL_LAYER_EPOCHS = {"max_iter": 0, "decoder_max_iter": 10}
 
 

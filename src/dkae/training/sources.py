@@ -28,6 +28,8 @@ class Batch(NamedTuple):
     targets: Tensor
     #: The block P_k of the prior for the clean rows, (k, k); None if nobody asks for it.
     prior_gram: Tensor | None
+    #: Kernel values with landmark rows, (k, m), where the network can use them.
+    kernel_values: Tensor | None = None
     #: Codes that the network is trained towards, (k, n_components), if there are any.
     target_codes: Tensor | None = None
 
@@ -70,6 +72,9 @@ class BatchSource:
     rng: np.random.Generator
     #: Where the batch goes.
     device: torch.device
+    #: Rows whose kernel values with those of a batch are wanted: reading them is cheaper than
+    #: evaluating the kernel anew.
+    landmarks: Rows | None = None
     #: Who knows target codes.
     teacher: Teacher | None = None
 
@@ -89,7 +94,9 @@ class BatchSource:
         batch = self._batch(
             self.rng.choice(self.train_rows, k, replace=False, shuffle=False), with_prior
         )
-        return batch._replace(inputs=self._noisy(batch.inputs, input_noise))
+        if input_noise == 0:
+            return batch
+        return batch._replace(inputs=self._noisy(batch.inputs, input_noise), kernel_values=None)
 
     def held_out(self) -> Iterator[Batch]:
         n = len(self.held_out_rows)
@@ -105,16 +112,17 @@ class BatchSource:
 
     def _batch(self, rows: Rows, with_prior: bool = True) -> Batch:
         x = torch.from_numpy(np.ascontiguousarray(self.X[rows])).to(self.device)
-        if not with_prior:
-            return Batch(x, x, None)
-        block = torch.from_numpy(read_block(self.gram, rows)).to(self.device)
-        if self.teacher is None:
-            return Batch(x, x, block)
-        return Batch(x, x, block, self.teacher.codes(rows).to(self.device))
+        block = values = targets = None
+        if with_prior:
+            block = torch.from_numpy(read_block(self.gram, rows)).to(self.device)
+        if self.landmarks is not None:
+            read = np.asarray(self.gram.block(rows, self.landmarks), dtype=np.float32)
+            values = torch.from_numpy(read).to(self.device)
+        if with_prior and self.teacher is not None:
+            targets = self.teacher.codes(rows).to(self.device)
+        return Batch(x, x, block, values, targets)
 
     def _noisy(self, x: Tensor, largest: float) -> Tensor:
-        if largest == 0:
-            return x
         each_row = (len(x), *[1] * (x.ndim - 1))
         size = self.rng.uniform(0, largest, each_row).astype(np.float32)
         noise = size * self.rng.standard_normal(tuple(x.shape), dtype=np.float32)
@@ -126,12 +134,12 @@ def batches_per_epoch(n_rows: int, batch_size: int, steps_per_epoch: str | int) 
 
     ``"pairs"`` is the paper's (n/k)², which sees each *pair* of rows about once; ``"samples"`` is
     the usual n/k; a number is itself, a budget that does not depend on the data's size; ``"auto"``
-    is n/10, between 25 and 100.
+    is n/20, between 10 and 100.
     """
     if not isinstance(steps_per_epoch, str):
         return check_integer("steps_per_epoch", steps_per_epoch, at_least=1)
     if steps_per_epoch == "auto":
-        return min(100, max(25, n_rows // 10))
+        return min(100, max(10, n_rows // 20))
     exponents = {"pairs": 2, "samples": 1}
     exponent = exponents[check_choice("steps_per_epoch", steps_per_epoch, exponents)]
     rounds = n_rows / min(batch_size, n_rows)

@@ -127,8 +127,10 @@ class Trainer:
         """Return the losses of one batch: the network in `precision`, the losses in float32."""
         if phase.lift is not None:
             batch = _lifted(batch, phase.lift)
+        values = batch.kernel_values
+        known = {} if values is None else {"kernel_values": values}  # not every network has a use
         codes, reconstructions = self.engine.forward(
-            phase.network, batch.inputs, phase.is_encoder_fixed
+            phase.network, batch.inputs, phase.is_encoder_fixed, **known
         )
         targets, reconstructions = _measured(batch.targets, reconstructions, phase.unit)
         losses = self.loss(
