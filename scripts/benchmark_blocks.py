@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
+
 from scripts.markdown import ROOT, table
 
 __all__ = [
@@ -21,6 +23,8 @@ __all__ = [
     "spectral",
     "step_memory",
     "training_step",
+    "when_cost",
+    "when_quality",
 ]
 
 
@@ -98,18 +102,87 @@ def memory() -> str:
     return table(["n", "k", "peak"], [[n, k, f"{peak / 1e6:.0f} MB"] for n, k, peak in rows])
 
 
+#: Scores of `benchmarks/recipes.py`, as they are called in the tables.
+_SCORES = {"alignment_loss": "L_c", "one_minus_cka": "1 − CKA", "one_minus_r2": "1 − R²"}
+
+
+def _of_recipes() -> dict[tuple[str, str, str], list[dict[str, Any]]]:
+    """Return what was measured for each data set, kernel and method, a dictionary a seed."""
+    found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for name, record in _benchmark("recipes").items():
+        data, kernel, method, _ = name.split(" / ")
+        found.setdefault((data, kernel, method), []).append(record)
+    return found
+
+
+def _values(records: list[dict[str, Any]], part: str, score: str) -> list[float]:
+    return [record[part][score] for record in records]
+
+
 def recipes() -> str:
-    """Return the variations behind the default recipe."""
-    rows = [
-        [
-            name.replace(" x ", " × "),
-            f"{found['test']['alignment_loss']:.4f}",
-            f"{found['test']['reconstruction_mse']:.5f}",
-            f"{found['train']['alignment_loss']:.4f}",
+    """Return recipes and rivals: geometric means over the data sets, validation parts."""
+    found = _of_recipes()
+    kernels, methods = (list(dict.fromkeys(key[i] for key in found)) for i in (1, 2))
+    rows = []
+    for method in methods:
+        cells = []
+        for kernel in kernels:
+            of_all = [r for (_, k, m), r in found.items() if (k, m) == (kernel, method)]
+            for score in _SCORES:
+                means = [float(np.mean(_values(r, "validation", score))) for r in of_all]
+                cells.append(f"{np.exp(np.mean(np.log(means))):.3f}")
+        rows.append([method, *cells])
+    return table(["recipe", *(f"{k}: {s}" for k in kernels for s in _SCORES.values())], rows)
+
+
+#: What the page "When to use it" compares.
+_COMPARED = {
+    "dkae": "kernel layer",
+    "network": "network",
+    "Nystroem + ridge": "Nystroem + ridge",
+    "kernel PCA + pre-image": "kernel PCA + pre-image",
+    "PCA": "PCA",
+    "autoencoder": "autoencoder (λ = 0)",
+}
+
+
+def when_quality() -> str:
+    """Return the quality of map and way back on the test parts, L_c / 1 − CKA / 1 − R²."""
+    found = _of_recipes()
+    rows = []
+    for data, kernel in dict.fromkeys(key[:2] for key in found):
+        cells = []
+        for method in _COMPARED.values():
+            records = found[data, kernel, method]
+            means = (float(np.mean(_values(records, "test", score))) for score in _SCORES)
+            cells.append(" / ".join(f"{mean:.3f}" for mean in means))
+        rows.append([f"{data}, {kernel}", *cells])
+    return table(["test part", *_COMPARED], rows)
+
+
+def when_cost() -> str:
+    """Return costs as multiples of those of dkae, and the accuracy of a linear classifier."""
+    found = _of_recipes()
+    costs = ("fit_seconds", "map_microseconds", "invert_microseconds", "numbers")
+    rows = []
+    for name, method in _COMPARED.items():
+        cells = []
+        for cost in costs:
+            ratios = [
+                np.median([r[cost] for r in records])
+                / np.median([r[cost] for r in found[data, kernel, _COMPARED["dkae"]]])
+                for (data, kernel, m), records in found.items()
+                if m == method
+            ]
+            cells.append(f"{np.exp(np.mean(np.log(ratios))):.2g} ×")
+        accuracies = [
+            np.mean([r["accuracy"] for r in records])
+            for (_, _, m), records in found.items()
+            if m == method and records[0]["accuracy"] is not None
         ]
-        for name, found in _benchmark("recipes").items()
-    ]
-    return table(["variant", "test L_c", "test MSE", "train L_c"], rows)
+        rows.append([name, *cells, f"{np.mean(accuracies):.3f}"])
+    head = ["", "fit", "map a row", "invert a row", "numbers held", "linear classifier"]
+    return table(head, rows)
 
 
 def training_step() -> str:

@@ -31,6 +31,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "spectral": benchmark_blocks.spectral,
     "step-memory": benchmark_blocks.step_memory,
     "training-step": benchmark_blocks.training_step,
+    "when-cost": benchmark_blocks.when_cost,
+    "when-quality": benchmark_blocks.when_quality,
     "clipped-noise": study_blocks.clipped_noise,
     "code-space": study_blocks.code_space,
     "flat-middle": study_blocks.flat_middle,

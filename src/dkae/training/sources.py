@@ -134,12 +134,12 @@ def batches_per_epoch(n_rows: int, batch_size: int, steps_per_epoch: str | int) 
 
     ``"pairs"`` is the paper's (n/k)², which sees each *pair* of rows about once; ``"samples"`` is
     the usual n/k; a number is itself, a budget that does not depend on the data's size; ``"auto"``
-    is n/20, between 10 and 100.
+    is n/10, between 25 and 100.
     """
     if not isinstance(steps_per_epoch, str):
         return check_integer("steps_per_epoch", steps_per_epoch, at_least=1)
     if steps_per_epoch == "auto":
-        return min(100, max(10, n_rows // 20))
+        return min(100, max(25, n_rows // 10))
     exponents = {"pairs": 2, "samples": 1}
     exponent = exponents[check_choice("steps_per_epoch", steps_per_epoch, exponents)]
     rounds = n_rows / min(batch_size, n_rows)
