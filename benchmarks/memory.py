@@ -20,7 +20,7 @@ BATCHES = (200, 1_000, 2_000, 4_000)
 N_FEATURES = 64
 
 
-def peak_of_fit(n_rows: int, batch_size: int) -> int:
+def peak_of_fit(n_rows: int, batch_size: int, network: str = "stacked") -> int:
     """Return the bytes that `fit` needed at its peak beyond what was there before."""
     import numpy as np
 
@@ -29,6 +29,7 @@ def peak_of_fit(n_rows: int, batch_size: int) -> int:
     X = np.random.default_rng(0).random((n_rows, N_FEATURES), dtype=np.float32)
     model = DeepKernelizedAutoencoder(
         16,
+        network=network,
         hidden_layer_sizes=(32,),
         batch_size=batch_size,
         max_iter=1,
@@ -40,6 +41,21 @@ def peak_of_fit(n_rows: int, batch_size: int) -> int:
     before = _status("VmRSS")
     model.fit(X)
     return _status("VmHWM") - before
+
+
+def peak_of_transform(n_rows: int) -> int:
+    """Return the bytes that `transform` needed at its peak beyond the codes that it returns."""
+    import numpy as np
+
+    from dkae import DeepKernelizedAutoencoder
+
+    X = np.random.default_rng(0).random((n_rows, 50), dtype=np.float32)
+    model = DeepKernelizedAutoencoder(50, decoder_max_iter=1, steps_per_epoch=3, random_state=0)
+    model.fit(X[:2000]).transform(X[:5000])
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _status("VmRSS")
+    codes = model.transform(X)
+    return _status("VmHWM") - before - int(codes.nbytes)
 
 
 def _status(field: str) -> int:
@@ -76,9 +92,13 @@ def main() -> None:
 if __name__ == "__main__":
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int)
+    parser.add_argument("--network", default="stacked")
+    parser.add_argument("--transform", type=int, metavar="ROWS")
     parser.add_argument("--batch", type=int, default=BATCHES[0])
     arguments = parser.parse_args()
     if arguments.rows:
-        print(peak_of_fit(arguments.rows, arguments.batch))
+        print(peak_of_fit(arguments.rows, arguments.batch, arguments.network))
+    elif arguments.transform:
+        print(peak_of_transform(arguments.transform))
     else:
         main()

@@ -1,8 +1,8 @@
 """The recipes on MNIST-20k: 14,000 training rows, 3,000 test rows, three seeds.
 
-RBF with the median heuristic at N_c = 128, and the paper's cluster kernel at N_c = 512. A fit of the
-kernel layer takes half a minute on two cores, one of the network two to four. ``--resume`` measures
-what does not stand in ``results/mnist_recipes.json`` yet.
+RBF with the median heuristic at N_c = 128, and the paper's cluster kernel at N_c = 512. A fit of
+the kernel layer takes half a minute on two cores, one of the network two to four. ``--resume``
+measures what does not stand in ``results/mnist_recipes.json`` yet.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "choose-gamma": benchmark_blocks.choose_gamma,
     "cluster-kernel": benchmark_blocks.cluster_kernel,
     "memory": benchmark_blocks.memory,
+    "mnist-recipes": benchmark_blocks.mnist_recipes,
     "nystroem": benchmark_blocks.nystroem,
     "quickstart": benchmark_blocks.quickstart,
     "recipes": benchmark_blocks.recipes,

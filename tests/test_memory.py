@@ -13,8 +13,9 @@ BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "memory.py"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 
 
-def peak_of_fit(n_rows: int, batch_size: int = 200) -> int:
+def peak_of_fit(n_rows: int, batch_size: int = 200, network: str = "stacked") -> int:
     command = [sys.executable, BENCHMARK, "--rows", str(n_rows), "--batch", str(batch_size)]
+    command += ["--network", network]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
@@ -23,10 +24,21 @@ def small() -> int:
     return peak_of_fit(5_000)
 
 
-def test_peak_does_not_grow_with_the_rows():
-    # A kernel layer starts from at most 20,000 rows; n² floats are 14.4 GB, but even one copy of
-    # the data would be 15 MB.
-    assert peak_of_fit(60_000) - peak_of_fit(20_000) < 10e6
+def test_peak_does_not_grow_with_the_rows(small):
+    # n² floats are 14.4 GB, but even one copy of the data would be 15 MB.
+    assert peak_of_fit(60_000) - small < 10e6
+
+
+def test_a_kernel_layer_starts_from_a_sample():
+    # Kernel values of 100,000 rows with 1,000 landmarks would be 400 MB, those of the sample 80 MB.
+    assert peak_of_fit(100_000, network="kernel_layer") < 250e6
+
+
+def test_transform_does_not_grow_beyond_its_codes():
+    """Its chunks are written into one array: joined in the end, they took 2 GB of this size."""
+    command = [sys.executable, BENCHMARK, "--transform", "300000"]
+    peak = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert peak < 150e6
 
 
 def test_peak_grows_with_the_square_of_the_batch(small):
