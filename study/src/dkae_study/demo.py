@@ -144,8 +144,8 @@ def _draw(results: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Figure]:
         ),
         "gram": draw_gram_matrices(
             {
-                "prior: the RBF kernel": arrays["prior_gram"],
-                "learned: inner products of codes": arrays["code_gram"],
+                "the RBF kernel": arrays["prior_gram"],
+                "codes: their inner products": arrays["code_gram"],
             },
             arrays["gram_classes"],
         ),
