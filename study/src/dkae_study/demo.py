@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from dkae import DeepKernelizedAutoencoder, metrics
 from dkae.baselines import compare_with_baselines
 from dkae.kernels import PairwiseKernel
-from dkae.networks import KernelLayer
 from dkae.plotting import BLUE, STYLE, VERMILLION, new_figure, plain_log_ticks
 from dkae_study.engine.provenance import versions
 from dkae_study.experiments.tradeoff import rows_by_class
@@ -81,9 +80,9 @@ def run_demo(out: Path, *, n_steps: int, seed: int, verbose: bool) -> dict[str, 
     return results
 
 
-def _layers(network: KernelLayer) -> list[str]:
+def _layers(network: Any) -> list[str]:
     """Return the widths of a kernel layer and its decoder, there and back."""
-    decoder: Any = network.decoder
+    decoder = network.decoder
     n_landmarks = f"{len(network.weight):,} landmarks"
     hidden = [layer.out_features for layer in decoder.hidden]
     n_features, n_components = decoder.linear.weight.shape
