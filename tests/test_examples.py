@@ -94,3 +94,9 @@ def test_fitted_kernel():
     assert 0.9 < network < pca  # no 32 components are nearer than those of kernel PCA, nearly
     assert overlap > 0.99
     assert int(re.search(r"from (\d+)% of the entries", output)[1]) < 50
+
+
+def test_quickstart_is_that_of_the_readme():
+    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    _, _, code = (EXAMPLES / "quickstart.py").read_text(encoding="utf-8").partition("\n\n")
+    assert f"```python\n{code}```" in readme

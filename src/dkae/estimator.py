@@ -53,13 +53,19 @@ class DeepKernelizedAutoencoder(
 ):
     r"""An explicit, invertible feature map for any kernel.
 
-    An autoencoder whose codes c(x) are trained so that their inner products align with a kernel,
-    while its decoder gives x back (Eq. 8 of the paper, for a batch of k rows):
+    An autoencoder whose codes c(x) have inner products that align with a kernel, while its decoder
+    gives x back. The loss of a batch of k rows is that of Eq. 8 of the paper, with each feature in
+    units of a scale s_j:
 
     .. math::
-        L = \frac{1 - \lambda}{kd} \sum_{i=1}^{k} \|x_i - \tilde x_i\|^2 + \lambda \left\|
+        L = \frac{1 - \lambda}{kd} \sum_{i=1}^{k} \sum_{j=1}^{d}
+            \frac{(x_{ij} - \tilde x_{ij})^2}{15\,s_j^2} + \lambda \left\|
             \frac{C_k}{\|C_k\|_F} - \frac{P_k}{\|P_k\|_F} \right\|_F ,
         \qquad (C_k)_{ij} = c(x_i)^\top c(x_j), \quad (P_k)_{ij} = \kappa(x_i, x_j) .
+
+    The first term is (1 − R²) / 15: λ means on all data what it means on MNIST, whose pixels have a
+    variance of about 1/15. With ``standardize=False`` it is the paper's mean squared error. By
+    default the second term leaves out both diagonals.
 
     After `fit`, `transform` approximates the map φ into kernel space and `inverse_transform` the
     map back. The n × n Gram matrix is never needed.
@@ -72,7 +78,8 @@ class DeepKernelizedAutoencoder(
         Name of a kernel of scikit-learn's ``pairwise_kernels``; "pck", the Probabilistic Cluster
         Kernel of the paper; "forest"; a function ``(X, Y) -> Gram`` of
         two arrays of rows; an object of ``sklearn.gaussian_process.kernels``; or a kernel of
-        `dkae.kernels`, which is not fitted again if it is fitted. A Gram is passed to `fit`.
+        `dkae.kernels`, which is not fitted again if it is fitted. A Gram is passed to `fit`. The
+        kernel sees rows as they are, whatever `standardize` is.
     gamma : {"median", "scale"}, float or None, default="median"
         γ of the kernels that have one; see `dkae.kernels.bandwidth`. None is 1 / n_features.
     degree, coef0 : float, default=3 and 1
@@ -80,40 +87,76 @@ class DeepKernelizedAutoencoder(
     kernel_params : mapping, optional
         Keyword arguments of a callable kernel, or parameters of one that is given by name; they go
         before `gamma`, `degree` and `coef0`.
-    alignment : str or callable, default="frobenius"
-        How far the Gram of the codes is from that of the kernel: "frobenius" is L_c of Eq. 6;
-        "offdiagonal", "centered", "logdet", "von_neumann", "jensen_renyi" and "bures" are those of
-        `dkae.alignment`; or a function ``(code_gram, prior_gram) -> scalar`` of torch tensors.
+    alignment : str or callable, default="offdiagonal"
+        How far the Gram of the codes is from that of the kernel: "frobenius" is L_c of Eq. 6,
+        "offdiagonal" the same without the diagonals; "centered", "logdet", "von_neumann",
+        "jensen_renyi" and "bures" are those of `dkae.alignment`; or a function
+        ``(code_gram, prior_gram) -> scalar`` of torch tensors.
     alignment_weight : float, default=0.1
         λ in [0, 1]: 0 is a plain autoencoder, 1 only aligns.
-    network : torch.nn.Module or callable, optional
-        A network of your own: a module with ``encode`` and ``decode``, which is copied and never
-        changed, or a factory ``(shape, n_components, generator)`` that builds one for rows of that
-        shape; see `dkae.networks`. X may then have more than two dimensions: kernels that have a
-        name see its rows flattened, others as they are. By default, the stack that the next five
-        parameters describe.
-    hidden_layer_sizes : sequence of int, default=(500, 500, 2000)
-        Widths of the layers between input and code; the decoder mirrors them. May be empty.
+    distillation : float, default=0.0
+        Weight, beside L_c, of the distance ‖C − T‖² / ‖T‖² of codes to those of a kernel layer, T,
+        in training end to end. It needs blocks of the Gram matrix only.
+    network : str, KernelLayerNetwork, torch.nn.Module or callable, default="auto"
+        What maps rows to codes and back:
+
+        - "kernel_layer", codes from kernel values with landmark rows. They are computed, by
+          Nyström features; the decoder starts as ridge regression and is trained.
+          `dkae.networks.KernelLayerNetwork` sets the number of landmarks, how they are chosen, and
+          the width of the faint linear path that helps the decoder where the kernel says too
+          little of a row. For any kernel that can be evaluated at new rows.
+        - "stacked", the paper's kind of network: fully connected layers, there and back. For any
+          kernel, also a Gram matrix alone.
+        - "auto", the kernel layer for kernels by name and the Probabilistic Cluster Kernel, if λ is
+          above 0, `alignment` is "offdiagonal" or "frobenius", and neither pretraining nor
+          distillation nor input noise is asked for; "stacked" otherwise.
+        - a module with ``encode`` and ``decode``, which is copied and never changed, or a factory
+          ``(shape, n_components, generator)`` that builds one for rows of that shape; see
+          `dkae.networks`. X may then have more than two dimensions: kernels that have a name see
+          its rows flattened, others as they are.
+    standardize : {"auto", "features", "shared"} or False, default="auto"
+        How rows are scaled for the network, and differences of rows for the loss: each feature by
+        its standard deviation, or all by one, after each is centred. "auto" is "shared" where
+        features share a unit, as pixels do: the tenth percentile of their ranges is at least a
+        tenth of the largest. A module or factory of yours sees rows as they are with "auto".
+    missing : {"error", "mask"}, default="error"
+        Whether X may have missing values, NaN. With "mask", network and kernel see the feature's
+        mean in their place (kernels that can take them see them as they are), the loss leaves them
+        out, and reconstructions fill them in.
+    hidden_layer_sizes : "auto" or sequence of int, default="auto"
+        Widths of the layers between input and code; the decoder has them in reverse. May be empty.
+        "auto" is two layers of the largest width h, from 8 to 1,000, with
+        d h + h² + h N_c ≤ n (d + N_c). Of a kernel layer, only the decoder has such layers.
     activation, code_activation : str, default="gelu" and "identity"
-        Activation of the hidden layers and of the code.
+        Activation of the hidden layers and of the code; for the stack only. The decoder of a kernel
+        layer has GELU.
     output_activation : str, default="auto"
         Activation of the reconstruction. "auto" is the sigmoid where all of X lies in [0, 1], and
         the identity elsewhere.
+    layer_norm : bool, default=True
+        Whether hidden layers of the encoder normalise over their units; for the stack only. The
+        decoder of a kernel layer always does.
+    linear_path : float, default=0.0
+        Weight of a linear path beside the stack, which starts as PCA; 0 for none. For the stack
+        only: a kernel layer chooses the width of its own path by the loss.
     tied_weights : bool, default=True
         Whether the decoder uses the transposed weights of the encoder while both are trained. If
-        not, it starts from them.
+        not, it starts from them. For the stack only.
     batch_size : int, default=200
         k, at most the number of rows.
-    max_iter : int, default=20
-        Epochs of training end to end; 0 leaves it out.
-    steps_per_epoch : {"samples", "pairs"} or int, default=100
-        Batches of an epoch: n/k, the paper's (n/k)², or a fixed number.
+    max_iter : "auto" or int, default="auto"
+        Epochs of training end to end; 0 leaves it out. "auto" is 40, and 0 for a kernel layer,
+        whose codes are at their best already; if it is trained, its rate is a hundredth.
+    steps_per_epoch : {"auto", "samples", "pairs"} or int, default="auto"
+        Batches of an epoch: n/k, the paper's (n/k)², or a fixed number. "auto" is n/20, between 10
+        and 100.
     pretrain_max_iter : int, default=0
-        Epochs of layer-wise pretraining of each layer; 0 switches it off.
-    decoder_max_iter : int, default=5
+        Epochs of layer-wise pretraining of each layer; 0 switches it off. A kernel layer has none.
+    decoder_max_iter : "auto" or int, default="auto"
         Epochs in which the decoder alone is trained in the end, with weights of its own, on the
-        reconstruction only and with half the learning rate; the codes stay what they are. 0
-        switches it off: tied weights then stay tied.
+        reconstruction only; the codes stay what they are. Its learning rate is half of
+        `learning_rate_init`, and all of it for a kernel layer. "auto" is 10. 0 switches it off:
+        tied weights then stay tied.
     learning_rate : {"onecycle", "cosine", "constant"}, default="onecycle"
         Schedule of the learning rate; "onecycle" also moves the first moment of "adam" between 0.95
         and 0.85, as is usual with it.
@@ -125,8 +168,8 @@ class DeepKernelizedAutoencoder(
         Gradients are clipped to this norm.
     input_noise : float, default=0.0
         After pretraining the encoder sees each row with Gaussian noise of a random standard
-        deviation up to this; the decoder must give back the clean row, and the prior is that of
-        the clean row.
+        deviation up to this, in the units of X; the decoder must give back the clean row, and the
+        prior is that of the clean row.
     early_stopping : bool, default=False
         Stop when the validation loss has not fallen by `tol` for `n_iter_no_change` epochs, and
         keep the weights of the best epoch, or those that the decoder had before it was trained
@@ -146,8 +189,8 @@ class DeepKernelizedAutoencoder(
     precision : {"float32", "bfloat16"}, default="float32"
         Precision of the network; the losses are always in float32.
     random_state : int, RandomState or None, default=None
-        Seed of weights, batches and noise. With a fixed one, results are bit-identical on one
-        machine with the same number of threads.
+        Seed of weights, landmarks, batches and noise. With a fixed one, results are bit-identical
+        on one machine with the same number of threads.
     verbose : int, default=0
         0 is silent, 1 shows a progress bar; where standard error is no terminal, a line now and
         then, through the logger "dkae".
@@ -158,10 +201,20 @@ class DeepKernelizedAutoencoder(
     ----------
     network_ : torch.nn.Module
         The trained network.
+    scaling_ : dkae.networks.Scaling or None
+        What stands between rows in the units of X and the network; None where rows go in as they
+        are.
+    fill_ : array of shape (n_features,) or None
+        What the kernel sees in place of missing values, with ``missing="mask"``: the mean of each
+        feature.
     kernel_ : Kernel or None
         The fitted kernel; None after ``fit(X, gram=P)`` with a matrix.
     kernel_scale_ : float
         Factor between inner products of codes and the kernel, which the loss leaves open.
+    alignment_, centered_alignment_, r2_ : float
+        A(C, P), its centred form (CKA), and R² of the reconstructions, with features in the units
+        of `scaling_`; on 512 training rows. `fit` warns if codes are nearer to a constant kernel
+        than to theirs, or if R² is below 0.
     history_ : list of dict
         One record for each epoch: phase, epoch, and the loss with both of its terms on the training
         batches and, if held out, on the validation part. Where only the reconstruction is trained
@@ -178,8 +231,12 @@ class DeepKernelizedAutoencoder(
 
     Notes
     -----
-    The fitted model holds no training data, unless `kernel` itself does. The gamma of the default
-    kernel is chosen on a sample of 1,000 rows.
+    A kernel layer holds landmark rows of the training data: 1,000, or 2 N_c if that is more. With
+    ``network="stacked"`` the fitted model holds no training data, unless `kernel` itself does. The
+    gamma of the default kernel is chosen on a sample of 1,000 rows.
+
+    `fit` warns if one feature has more than 90 % of the squared distances between rows: a kernel by
+    name then hardly sees the others, and ``make_pipeline(StandardScaler(), model)`` is the remedy.
 
     References
     ----------
@@ -191,7 +248,7 @@ class DeepKernelizedAutoencoder(
     >>> from sklearn.datasets import load_digits
     >>> from dkae import DeepKernelizedAutoencoder
     >>> X = load_digits().data / 16
-    >>> model = DeepKernelizedAutoencoder(32, hidden_layer_sizes=(128,), random_state=0).fit(X)
+    >>> model = DeepKernelizedAutoencoder(32, random_state=0).fit(X)
     >>> codes = model.transform(X)
     >>> codes.shape, model.inverse_transform(codes).shape
     ((1797, 32), (1797, 64))
@@ -298,8 +355,9 @@ class DeepKernelizedAutoencoder(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows, at least two; with `network` also of shape (n_samples, ...).
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows, at least two; with a network of yours also of shape (n_samples, ...).
+            Rows of a sparse matrix become dense a batch at a time.
         y : array-like of shape (n_samples,), optional
             Labels, which reach the `fit` of the kernel: kernels that are made of labels use them,
             all others ignore them.

@@ -1,4 +1,4 @@
-"""The demo: a small model on real digits, trained in minutes, and a page to look at."""
+"""The demo: the library's default model on real digits, trained in a minute, and a page of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from dkae import DeepKernelizedAutoencoder, metrics
 from dkae.baselines import compare_with_baselines
 from dkae.kernels import PairwiseKernel
-from dkae.plotting import STYLE, HistoryDisplay, new_figure
+from dkae.plotting import BLUE, STYLE, VERMILLION, new_figure, plain_log_ticks
 from dkae_study.engine.provenance import versions
 from dkae_study.experiments.tradeoff import rows_by_class
 from dkae_study.mnist import MNIST
@@ -29,6 +28,7 @@ from dkae_study.report.pages import render
 RESULTS_FILE = "results.json"
 ARRAYS_FILE = "arrays.npz"
 
+N_COMPONENTS = 256
 N_EPOCHS = 20
 N_HELD_OUT = 1400
 N_GRAM_ROWS_A_CLASS = 50
@@ -50,24 +50,20 @@ def run_demo(out: Path, *, n_steps: int, seed: int, verbose: bool) -> dict[str, 
     X_train, (X_test, y_test) = parts["train"].X, parts["test"]
     kernel = PairwiseKernel("rbf", gamma="median").fit(X_train)
     model = DeepKernelizedAutoencoder(
-        256,
+        N_COMPONENTS,
         kernel=kernel.metric,
         gamma=kernel.gamma,
-        network="stacked",
-        hidden_layer_sizes=(256, 256, 512),
-        max_iter=N_EPOCHS,
-        decoder_max_iter=N_EPOCHS // 4,
+        decoder_max_iter=N_EPOCHS,
         steps_per_epoch=math.ceil(n_steps / N_EPOCHS),
         validation_fraction=N_HELD_OUT / len(X_train),
         random_state=seed,
         verbose=verbose,
     ).fit(X_train)
-    n_epochs = Counter(record["phase"] for record in model.history_)
     results = {
-        "title": "Demo: a smaller network and budget than the paper's",
-        "layers": [X_test.shape[1], *model.hidden_layer_sizes, model.n_components],
+        "title": "Demo: the library's defaults, with a narrower code",
+        "layers": _layers(model.network_),
         "n_rows": {"training": len(X_train), "held out": N_HELD_OUT, "test": len(X_test)},
-        "n_steps": {phase: n * int(model.steps_per_epoch) for phase, n in n_epochs.items()},
+        "n_steps": len(model.history_) * int(model.steps_per_epoch),
         "config": {k: v for k, v in model.get_params().items() if k not in ("epoch", "verbose")},
         "gamma": kernel.gamma_,
         "versions": versions(),
@@ -82,6 +78,16 @@ def run_demo(out: Path, *, n_steps: int, seed: int, verbose: bool) -> dict[str, 
     pictures: dict[str, Any] = _pictures(model, kernel, X_test, y_test)
     np.savez_compressed(out / ARRAYS_FILE, **pictures)
     return results
+
+
+def _layers(network: Any) -> list[str]:
+    """Return the widths of a kernel layer and its decoder, there and back."""
+    decoder = network.decoder
+    n_landmarks = f"{len(network.weight):,} landmarks"
+    hidden = [layer.out_features for layer in decoder.hidden]
+    n_features, n_components = decoder.linear.weight.shape
+    widths = [n_features, n_landmarks, n_components, *hidden, n_features]
+    return [w if isinstance(w, str) else f"{w:,}" for w in widths]
 
 
 def _scores(
@@ -137,8 +143,8 @@ def _draw(results: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Figure]:
         ),
         "gram": draw_gram_matrices(
             {
-                "prior: the RBF kernel": arrays["prior_gram"],
-                "learned: inner products of codes": arrays["code_gram"],
+                "the RBF kernel": arrays["prior_gram"],
+                "codes: their inner products": arrays["code_gram"],
             },
             arrays["gram_classes"],
         ),
@@ -148,12 +154,19 @@ def _draw(results: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Figure]:
 
 @mpl.rc_context(STYLE)
 def draw_losses(history: Sequence[Mapping[str, Any]], steps_per_epoch: int) -> Figure:
-    """Draw both terms of the loss over the training, one panel each; a line parts two phases."""
-    figure = new_figure(7.6, 2.9)
-    left, right = figure.subplots(1, 2)
-    HistoryDisplay(history, steps_per_epoch=steps_per_epoch).plot(ax=(left, right))
-    left.set_title("Reconstruction loss $L_r$ / $kd$")
-    right.set_title("Alignment loss $L_c$")
+    """Draw the reconstruction loss over the training of the decoder."""
+    figure = new_figure(5.0, 2.9)
+    ax = figure.subplots()
+    steps = [steps_per_epoch * i for i in range(1, len(history) + 1)]
+    for part, label, color, marker in (
+        ("", "training", BLUE, "o"),
+        ("validation_", "validation", VERMILLION, "s"),
+    ):
+        losses = [record[f"{part}reconstruction_loss"] for record in history]
+        ax.plot(steps, losses, label=label, color=color, marker=marker, markersize=3)
+    plain_log_ticks(ax)
+    ax.set(title="Reconstruction loss $L_r$", xlabel="training steps of the decoder")
+    ax.legend()
     return figure
 
 
