@@ -20,6 +20,7 @@ __all__ = [
     "mnist_recipes",
     "nystroem",
     "quickstart",
+    "recipe_variants",
     "recipes",
     "spectral",
     "step_memory",
@@ -134,14 +135,41 @@ def _values(records: list[dict[str, Any]], part: str, score: str) -> list[float]
 
 
 def recipes() -> str:
-    """Return recipes and rivals: geometric means over the data sets, validation parts."""
+    """Return recipes and rivals on all data sets: geometric means, validation parts."""
     found = _of_recipes()
-    kernels, methods = (list(dict.fromkeys(key[i] for key in found)) for i in (1, 2))
-    rows = []
+    n_data = len({data for data, _, _ in found})
+    return _recipe_table([m for m in _methods(found) if _n_data(found, m) == n_data])
+
+
+def recipe_variants() -> str:
+    """Return recipes and their variants on the data sets of the variants."""
+    found = _of_recipes()
+    fewest = min(_n_data(found, m) for m in _methods(found))
+    (variant, *_) = [m for m in _methods(found) if _n_data(found, m) == fewest]
+    varied = {data for data, _, m in found if m == variant}
+    ours = [m for m in _methods(found) if m.startswith(("kernel layer", "network"))]
+    return _recipe_table(ours, varied, n_seeds=1)
+
+
+def _methods(found: dict[tuple[str, str, str], Any]) -> list[str]:
+    return list(dict.fromkeys(method for _, _, method in found))
+
+
+def _n_data(found: dict[tuple[str, str, str], Any], method: str) -> int:
+    return len({data for data, _, m in found if m == method})
+
+
+def _recipe_table(methods: list[str], varied: set[str] | None = None, n_seeds: int = 3) -> str:
+    found = _of_recipes()
+    kernels, rows = list(dict.fromkeys(kernel for _, kernel, _ in found)), []
     for method in methods:
         cells = []
         for kernel in kernels:
-            of_all = [r for (_, k, m), r in found.items() if (k, m) == (kernel, method)]
+            of_all = [
+                records[:n_seeds]
+                for (data, k, m), records in found.items()
+                if (k, m) == (kernel, method) and (varied is None or data in varied)
+            ]
             for score in _SCORES:
                 means = [float(np.mean(_values(r, "validation", score))) for r in of_all]
                 cells.append(f"{np.exp(np.mean(np.log(means))):.3f}")

@@ -28,6 +28,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "mnist-recipes": benchmark_blocks.mnist_recipes,
     "nystroem": benchmark_blocks.nystroem,
     "quickstart": benchmark_blocks.quickstart,
+    "recipe-variants": benchmark_blocks.recipe_variants,
     "recipes": benchmark_blocks.recipes,
     "spectral": benchmark_blocks.spectral,
     "step-memory": benchmark_blocks.step_memory,
