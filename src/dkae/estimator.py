@@ -170,10 +170,11 @@ class DeepKernelizedAutoencoder(
         After pretraining the encoder sees each row with Gaussian noise of a random standard
         deviation up to this, in the units of X; the decoder must give back the clean row, and the
         prior is that of the clean row.
-    early_stopping : bool, default=False
+    early_stopping : "auto" or bool, default="auto"
         Stop when the validation loss has not fallen by `tol` for `n_iter_no_change` epochs, and
         keep the weights of the best epoch, or those that the decoder had before it was trained
-        alone.
+        alone. "auto" does so for a kernel layer with at least 40 rows, whose decoder starts as
+        ridge regression and is not to become worse than that.
     validation_fraction : float, optional
         Share of the rows that is held out and evaluated after each epoch. None is 0.1 with early
         stopping and nothing without.
@@ -286,7 +287,7 @@ class DeepKernelizedAutoencoder(
         optimizer: str | Callable[..., Any] = "adam",
         max_grad_norm: float | None = None,
         input_noise: float = 0.0,
-        early_stopping: bool = False,
+        early_stopping: str | bool = "auto",
         validation_fraction: float | None = None,
         n_iter_no_change: int = 10,
         tol: float = 1e-4,
@@ -404,7 +405,7 @@ class DeepKernelizedAutoencoder(
         if gram is None:
             warn_of_dominance(kernel, X, getattr(self, "feature_names_in_", None))
         built = build(self, X, kernel, seed, pretrained)
-        settings = settings.budget(built.network)
+        settings = settings.budget(built.network, len(X))
         if settings.alignment_weight > 0 and settings.max_iter:
             check_width(self.alignment, self.n_components, min(self.batch_size, len(X)))
         settings.check_encoder(built.network, is_started=built.is_started)

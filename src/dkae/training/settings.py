@@ -17,6 +17,8 @@ from dkae.training.sources import batches_per_epoch
 #: The epochs of "auto" for a network that is drawn at random, and for one with computed codes.
 NETWORK_EPOCHS = {"max_iter": 40, "decoder_max_iter": 10}
 KERNEL_LAYER_EPOCHS = {"max_iter": 0, "decoder_max_iter": 10}
+#: With fewer rows none can be spared to watch a decoder.
+N_HELD_OUT_FROM = 40
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Settings:
     optimizer: Any
     max_grad_norm: float | None
     input_noise: float
-    early_stopping: bool
+    early_stopping: str | bool
     validation_fraction: float | None
     n_iter_no_change: int
     tol: float
@@ -66,10 +68,11 @@ class Settings:
         if self.max_grad_norm is not None:
             check_number("max_grad_norm", self.max_grad_norm, 0, open_low=True)
         check_number("input_noise", self.input_noise, 0)
-        check_boolean("early_stopping", self.early_stopping)
+        if self.early_stopping != "auto":
+            check_boolean("early_stopping", self.early_stopping)
         if self.validation_fraction is not None:
             check_number("validation_fraction", self.validation_fraction, 0, 1, open_high=True)
-        if self.early_stopping and self.validation_fraction == 0:
+        if self.early_stopping is True and self.validation_fraction == 0:
             raise ValueError(
                 "early_stopping=True needs rows to watch, but validation_fraction=0 holds none "
                 "out: use None or a number such as 0.1"
@@ -89,16 +92,19 @@ class Settings:
         # NumPy's numbers would get into the states of optimizer and schedule, and so into files.
         return cls(**{k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()})
 
-    def budget(self, network: nn.Module) -> Self:
-        """Return the settings with the epochs of "auto".
+    def budget(self, network: nn.Module, n_rows: int) -> Self:
+        """Return the settings with what "auto" means for a network and so many rows.
 
-        A network that is drawn at random learns end to end, then its decoder alone; one whose codes
-        are computed has only a decoder to learn.
+        A network that is drawn at random learns end to end, then its decoder alone. One whose codes
+        are computed has only a decoder to learn, which starts as ridge regression: rows are held
+        out to see that it gets better.
         """
         is_computed = isinstance(network, KernelLayer)
-        automatic = KERNEL_LAYER_EPOCHS if is_computed else NETWORK_EPOCHS
+        automatic: dict[str, Any] = dict(KERNEL_LAYER_EPOCHS if is_computed else NETWORK_EPOCHS)
+        can_hold_out = n_rows >= N_HELD_OUT_FROM and self.validation_fraction != 0
+        automatic["early_stopping"] = is_computed and can_hold_out
         chosen = {n: v for n, v in automatic.items() if getattr(self, n) == "auto"}
-        return replace(self, **chosen)  # type: ignore[arg-type]  # they are fields
+        return replace(self, **chosen)
 
     def check_encoder(self, network: nn.Module, *, is_started: bool) -> None:
         """Refuse to leave an encoder as it was drawn."""
