@@ -219,7 +219,8 @@ def make_path(codes: Doubles, seen: Floats, n_components: int, n_linear: int) ->
         path = seen @ leading.T
         # ‖own ownᵀ‖ and ‖path pathᵀ‖, from the small products.
         size, norm = (np.linalg.norm(a.T @ a) for a in (path, own))
-        faint = np.sqrt(FAINT * norm / size) if size > 0 else 0.0
+        # Without kernel coordinates, the path is all that a code has.
+        faint = np.sqrt(FAINT * norm / size) if size > 0 and norm > 0 else 1.0
         directions[:, :width] = faint * leading.T
     return Path(n_kernel, directions)
 
