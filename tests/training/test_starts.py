@@ -94,6 +94,15 @@ def test_coordinates_that_the_kernel_has_no_use_for_go_to_the_linear_path():
     np.testing.assert_allclose(back / rows.std(axis=0), rows / rows.std(axis=0), atol=0.01)
 
 
+def test_a_code_that_is_all_linear_path_has_the_principal_components():
+    built, _ = started(X, 4, KernelLayerNetwork(n_linear=4), standardize="shared")
+    codes = encode_rows(built.maps, X)
+    seen = (X - X.mean(axis=0)) / built.scaling.scale.item()
+    np.testing.assert_allclose(
+        codes @ codes.T, (pca := PCA(4).fit_transform(seen)) @ pca.T, atol=1e-3
+    )
+
+
 @pytest.mark.parametrize("n_linear", [0, 2, 5])
 def test_the_width_of_the_linear_path_is_as_asked(n_linear):
     built, _ = started(X, 5, KernelLayerNetwork(n_linear=n_linear))
@@ -248,6 +257,22 @@ def test_ridge_of_codes_with_a_constant_column():
 
 
 # --- the linear path of a stack ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("standardize", ["shared", "features", False])
+def test_rows_in_the_unit_interval_come_back_through_the_linear_path(standardize, digits):
+    """Through a sigmoid they could not: the path adds to what comes out."""
+    rows = digits[:, 1:31]
+    model = DeepKernelizedAutoencoder(
+        20, network="stacked", linear_path=0.3, standardize=standardize, random_state=0
+    )
+    built = build(model, rows, None, seed=0)
+    assert built.network.layers[0].output_activation == "identity"
+    with torch.no_grad():
+        for layer in built.network.layers:
+            layer.weight.zero_()
+    back = decode_rows(built.maps, encode_rows(built.maps, rows))
+    assert np.square(back - rows).mean() < 0.1 * rows.var()
 
 
 @pytest.mark.parametrize("n_components", [1, 4, 6, 9])
