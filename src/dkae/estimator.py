@@ -415,14 +415,13 @@ class DeepKernelizedAutoencoder(
         teacher = None
         if settings.distillation and settings.alignment_weight:
             teacher = Teacher.of(prior, int(self.n_components), seed)
-        unit = None if self.standardize is False or built.scaling is None else built.scaling.unit
         training = Training(
             built.maps,
             X,
             prior,
             settings,
             rng=np.random.default_rng(seed),
-            unit=unit,
+            unit=built.unit,
             landmarks=built.landmarks,
             teacher=teacher,
             callbacks=callbacks,
@@ -506,7 +505,9 @@ class DeepKernelizedAutoencoder(
         gram : array of shape (n_samples, n_samples) or Gram, optional
             Gram matrix of these rows; needed if the model was fitted with a matrix.
         """
-        prior = self.prior_gram(X) if gram is None else gram_of(gram, X)
+        check_is_fitted(self)
+        rows = X if gram is None else self._check_rows(X, reset=False)
+        prior = self.prior_gram(X) if gram is None else gram_of(gram, rows)
         return max(0.0, compare_grams(np.asarray(self.transform(X)), prior).alignment)
 
     def prior_gram(self, X: Any) -> Gram:

@@ -9,21 +9,52 @@ from functools import partial
 import pytest
 import torch
 
+from dkae.kernels.formulas import FormulaRows
 from dkae.networks import (
     ConvolutionalAutoencoder,
+    KernelLayer,
     ResidualAutoencoder,
+    RidgeDecoder,
+    Scaling,
     StackedNetwork,
     decode_rows,
     encode_rows,
+    seeded,
 )
 from tests.nets import Recurrent
 
 N_COMPONENTS = 3
+
+
+def kernel_layer(shape, n_components, generator, n_linear=1, output_activation="identity"):
+    """Return a kernel layer with random weights; in `fit` they are computed."""
+
+    def draw(*size):
+        return torch.rand(*size, generator=generator)
+
+    rows, scaling = draw(6, *shape), Scaling(draw(*shape), 0.5 + draw(*shape))
+    with seeded(generator.initial_seed()):
+        decoder = RidgeDecoder(n_components, *shape, (7, 5), scaling, output_activation)
+    torch.nn.init.uniform_(decoder.last.weight, generator=generator)  # at 0 nothing passes
+    return KernelLayer(
+        FormulaRows("rbf", {"gamma": 0.5}, rows),
+        draw(len(rows), n_components - n_linear),
+        draw(*shape, n_linear),
+        draw(*shape),
+        decoder,
+    )
+
+
 #: A factory and the shape of its rows.
 NETWORKS = {
     "stacked": (StackedNetwork((7, 6)), (9,)),
     "stacked, untied": (StackedNetwork((7,), tied=False), (9,)),
     "stacked, no hidden layer": (StackedNetwork(()), (9,)),
+    "stacked, normalised": (StackedNetwork((7, 6), layer_norm=True), (9,)),
+    "stacked, linear path": (StackedNetwork((7,), linear_path=0.3), (9,)),
+    "kernel layer": (kernel_layer, (9,)),
+    "kernel layer, no linear path": (partial(kernel_layer, n_linear=0), (9,)),
+    "kernel layer, sigmoid": (partial(kernel_layer, output_activation="sigmoid"), (9,)),
     "convolutional": (ConvolutionalAutoencoder, (1, 8, 8)),
     "convolutional, deep": (partial(ConvolutionalAutoencoder, channels=(4, 5, 6)), (2, 12, 10)),
     **{
@@ -66,7 +97,8 @@ def test_gradients_reach_every_parameter(name):
     network, x = build(name), rows_of(name)
     codes = network.encode(x)
     (codes.square().sum() + (network.decode(codes) - x).square().sum()).backward()
-    missed = [k for k, p in network.named_parameters() if p.grad is None or not p.grad.any()]
+    parameters = {k: p for k, p in network.named_parameters() if p.numel()}
+    missed = [k for k, p in parameters.items() if p.grad is None or not p.grad.any()]
     assert missed == []
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dkae.networks import ACTIVATIONS, Autoencoder, Layer, StackedNetwork
+from dkae.networks import ACTIVATIONS, Autoencoder, Layer, LinearPath, StackedNetwork
 
 
 def build(sizes=(6, 5, 4, 3), *, seed=0, **params) -> Autoencoder:
@@ -132,3 +132,67 @@ class TestEveryActivation:
     def test_it_names_its_sizes(self, network, sizes):
         assert network.n_components == 3
         assert f"n_in={sizes[-2]}, n_out=3" in repr(network)
+
+
+# --- what goes beyond the paper ------------------------------------------------------------------
+
+
+def test_layer_norm_stands_before_the_activation_of_hidden_layers_alone():
+    """By hand: (a - mean) / √(variance + 1e-5) over the units of a row."""
+    generator = torch.Generator().manual_seed(0)
+    network = StackedNetwork((7, 6), layer_norm=True, activation="tanh")((5,), 3, generator)
+    assert [layer.norm for layer in network.layers] == [True, True, False]
+    x = torch.randn(9, 5, generator=generator)
+    h = x.double()
+    for layer in network.layers:
+        with torch.no_grad():
+            layer.bias.uniform_(-1, 1, generator=generator)
+        a = h @ layer.weight.detach().double().T + layer.bias.detach().double()
+        if layer.norm:
+            centred = a - a.mean(dim=1, keepdim=True)
+            a = centred / (centred.square().mean(dim=1, keepdim=True) + 1e-5).sqrt()
+            h = torch.tanh(a)
+        else:
+            h = a
+    torch.testing.assert_close(network.encode(x), h.float(), rtol=1e-4, atol=1e-5)
+    # On the way down there is none.
+    for layer in reversed(network.layers):
+        a = h @ layer.weight.detach().double() + layer.decoder_bias.detach().double()
+        h = a if layer is network.layers[0] else torch.tanh(a)
+    torch.testing.assert_close(network.decode(network.encode(x)), h.float(), rtol=1e-4, atol=1e-5)
+
+
+def test_the_linear_path_adds_to_codes_and_rows():
+    generator = torch.Generator().manual_seed(0)
+    plain = StackedNetwork((6,))((5,), 3, torch.Generator().manual_seed(1))
+    network = StackedNetwork((6,), linear_path=0.25)((5,), 3, torch.Generator().manual_seed(1))
+    directions = torch.linalg.qr(torch.randn(5, 3, generator=generator))[0].T
+    mean = torch.randn(5, generator=generator)
+    network.linear_path = LinearPath(directions, mean, 0.25)
+    x, codes = (torch.randn(4, n, generator=generator) for n in (5, 3))
+    torch.testing.assert_close(
+        network.encode(x), plain.encode(x) + 0.25 * (x - mean) @ directions.T
+    )
+    torch.testing.assert_close(
+        network.decode(codes), plain.decode(codes) + mean + codes @ directions / 0.25
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"linear_path": -1}, r"linear_path=-1 must be a number in \[0, inf\)"),
+        ({"layer_norm": "yes"}, "layer_norm='yes' must be True or False"),
+    ],
+)
+def test_wrong_options_are_refused(params, message, digits, tiny):
+    with pytest.raises(ValueError, match=message):
+        tiny(**params).fit(digits)
+
+
+@pytest.mark.parametrize("params", [{"layer_norm": True}, {"linear_path": 0.3}])
+def test_options_change_the_model_and_it_learns(params, digits, tiny):
+    plain, mine = tiny(max_iter=4).fit(digits), tiny(max_iter=4, **params).fit(digits)
+    assert not np.allclose(plain.transform(digits), mine.transform(digits))
+    losses = [record["loss"] for record in mine.history_]
+    assert losses[-1] < losses[0]

@@ -53,14 +53,18 @@ class StackedNetwork:
     def of(cls, estimator: Any, X: Floats, lower: Autoencoder | None) -> Self:
         """Return the factory that an estimator's parameters describe, for the rows X."""
         n_components = check_integer("n_components", estimator.n_components, at_least=1)
+        linear_path = check_number("linear_path", estimator.linear_path, 0)
+        output = choose_output_activation(estimator.output_activation, X)
+        if linear_path and estimator.output_activation == "auto":
+            output = "identity"  # the path adds to what comes out of the stack, in its units
         return cls(
             hidden_sizes(estimator.hidden_layer_sizes, X.shape, n_components),
             activation=check_choice("activation", estimator.activation, ACTIVATIONS),
             code_activation=check_choice("code_activation", estimator.code_activation, ACTIVATIONS),
-            output_activation=choose_output_activation(estimator.output_activation, X),
+            output_activation=output,
             tied=check_boolean("tied_weights", estimator.tied_weights),
             layer_norm=check_boolean("layer_norm", estimator.layer_norm),
-            linear_path=check_number("linear_path", estimator.linear_path, 0),
+            linear_path=linear_path,
             lower=lower,
         )
 

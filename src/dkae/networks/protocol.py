@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -99,7 +100,8 @@ def check_network(network: nn.Module, rows: Floats, n_components: int) -> None:
             f"network={name} has parameters on several devices ({_listed(devices)}): leave it on "
             "one, and set device= to where it should train"
         )
-    x = torch.tensor(rows, device=devices.pop())
+    # torch takes no array that is reversed.
+    x = torch.tensor(np.ascontiguousarray(rows), device=devices.pop())
     with evaluating(network), torch.no_grad():
         codes = _apply(network, "encode", x)
         _check_shape(
@@ -130,7 +132,7 @@ def check_decoder(network: nn.Module, rows: Floats) -> None:
             "of the decoder with requires_grad, or set decoder_max_iter=0"
         )
     with evaluating(trial), torch.enable_grad():
-        codes = trial.encode(torch.tensor(rows)).sum()
+        codes = trial.encode(torch.tensor(np.ascontiguousarray(rows))).sum()
         found = torch.autograd.grad(codes, own, allow_unused=True) if codes.requires_grad else ()
     n_shared = sum(gradient is not None for gradient in found)
     if n_shared:

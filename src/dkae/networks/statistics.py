@@ -103,7 +103,8 @@ def _tensor(values: NDArray[Any]) -> Tensor:
 def value_range(X: Floats) -> tuple[float, float]:
     """Return the least and the largest value; missing ones do not count."""
     ranges = [(np.fmin.reduce(c, axis=None), np.fmax.reduce(c, axis=None)) for c in _chunks(X)]
-    return float(min(low for low, _ in ranges)), float(max(high for _, high in ranges))
+    low, high = zip(*ranges, strict=True)
+    return float(np.fmin.reduce(low)), float(np.fmax.reduce(high))
 
 
 def _chunks(X: Floats) -> Iterator[Floats]:

@@ -24,7 +24,7 @@ from dkae import __version__
 from dkae._runtime.devices import choose_device
 from dkae._runtime.files import replacing
 from dkae.estimator import DeepKernelizedAutoencoder
-from dkae.networks import KernelLayer
+from dkae.networks import KernelLayer, KernelLayerNetwork
 from dkae.persistence.kernels import PREFIX, describe_kernel, rebuild_kernel
 from dkae.persistence.networks import (
     describe_network,
@@ -134,6 +134,8 @@ def _describe(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
     }
     if is_own(model.network) and "layers" in described:
         described["stack"] = describe_stack(model.network_)
+    if isinstance(model.network, KernelLayerNetwork):
+        described["spec"] = vars(model.network)
     for name, value in model.get_params(deep=False).items():
         with contextlib.suppress(TypeError):
             described["params"][name] = plain(value)

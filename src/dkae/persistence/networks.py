@@ -14,6 +14,7 @@ from dkae.networks import (
     Autoencoder,
     ConvolutionalAutoencoder,
     KernelLayer,
+    KernelLayerNetwork,
     Layer,
     LinearPath,
     ResidualAutoencoder,
@@ -60,6 +61,7 @@ def describe_stack(network: Any) -> dict[str, Any]:
         "code_activation": layers[-1].activation,
         "output_activation": layers[0].output_activation,
         **({"layer_norm": True} if layers[0].norm else {}),
+        **({} if network.linear_path is None else {"linear_path": network.linear_path.weight}),
     }
 
 
@@ -67,12 +69,10 @@ def rebuild_network(model: Any, described: dict[str, Any], weights: dict[str, Te
     """Return the network with weights that are still to be loaded, and tell the model its shape."""
     if "kernel_layer" in described:
         layer = _rebuild_kernel_layer(model, described, weights)
-        model.row_shape_, model.n_components_ = (
-            (model.n_features_in_,),
-            len(
-                layer.decoder.code_mean  # type: ignore[arg-type]
-            ),
-        )
+        model.row_shape_ = (model.n_features_in_,)
+        model.n_components_ = len(layer.decoder.code_mean)  # type: ignore[arg-type]
+        if "spec" in described:  # as with a stack
+            model.network = KernelLayerNetwork(**described["spec"])
         return layer
     if "network" not in described:
         return _rebuild_stack(model, described)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dkae._runtime.checks import check_choice, check_integer
 from dkae._runtime.fitting import warn_caller
@@ -18,6 +18,7 @@ from dkae.kernels import Kernel, PairwiseKernel, ProbabilisticClusterKernel
 from dkae.kernels.formulas import knows_new_rows, rows_module
 from dkae.networks import (
     Autoencoder,
+    KernelLayer,
     KernelLayerNetwork,
     RidgeDecoder,
     Scaling,
@@ -46,8 +47,15 @@ class Built:
     network: nn.Module
     scaling: Scaling | None
     is_started: bool
+    #: Whether the scaling changes units; if not, it only fills in what is missing.
+    is_standardized: bool = True
     #: Rows of X whose kernel values the network takes from the Gram matrix.
     landmarks: Rows | None = None
+
+    @property
+    def unit(self) -> Tensor | None:
+        """What L_r measures differences of rows in; None where rows keep their units."""
+        return self.scaling.unit if self.scaling is not None and self.is_standardized else None
 
     @property
     def maps(self) -> nn.Module:
@@ -138,19 +146,22 @@ def _own(estimator: Any, X: Floats, seed: int, fills: bool) -> Built:
     )
     # A module of somebody else expects rows in units of its own.
     standardize, output = estimator.standardize, "identity"
+    if isinstance(network, KernelLayer):  # it has its scaling within
+        return Built(network, network.decoder.scaling, True, standardize is not False)  # type: ignore[arg-type]
     if isinstance(network, Autoencoder):
         output = network.layers[0].output_activation
     elif standardize == "auto":
         standardize = False
     scaling = _scaling(X, standardize, output, fills)
-    return Built(network, scaling, isinstance(estimator.network, nn.Module))
+    is_started = isinstance(estimator.network, nn.Module)
+    return Built(network, scaling, is_started, standardize is not False)
 
 
 def _stacked(estimator: Any, stack: StackedNetwork, X: Floats, seed: int, fills: bool) -> Built:
     network = build_network(stack, X.shape[1:], int(estimator.n_components), _generator(seed))
     scaling = _scaling(X, estimator.standardize, stack.output_activation, fills)
     start_linear_path(network, X, scaling)
-    return Built(network, scaling, False)
+    return Built(network, scaling, False, estimator.standardize is not False)
 
 
 def _kernel_layer(
@@ -176,7 +187,7 @@ def _kernel_layer(
         float(estimator.alignment_weight),
         seed,
     )
-    return Built(network, scaling, True, landmarks)
+    return Built(network, scaling, True, estimator.standardize is not False, landmarks)
 
 
 def _scaling(X: Floats, standardize: Any, output: str, fills: bool) -> Scaling | None:

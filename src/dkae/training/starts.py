@@ -106,12 +106,18 @@ def start_kernel_layer(
         Of the landmarks.
     """
     n_components = len(decoder.code_mean)
+    if spec.n_linear is not None and spec.n_linear > n_components:
+        raise ValueError(
+            f"n_linear={spec.n_linear} is wider than the code, n_components={n_components}, that "
+            "it is a part of: lower it, or raise n_components"
+        )
     at_most = min(N_START_ROWS, max(2, N_START_NUMBERS // X.shape[1]))
     ids = sample_rows(len(X), at_most)
     rows = np.ascontiguousarray(X[ids])
     n_landmarks = min(len(rows), spec.count(len(X), n_components))
     if spec.landmarks == "k-means":
-        chosen, landmarks = None, cluster_centers(rows, n_landmarks, seed)
+        known = scaling.filled(torch.from_numpy(rows)).numpy()
+        chosen, landmarks = None, cluster_centers(known, n_landmarks, seed)
     else:
         chosen = np.sort(np.random.default_rng(seed).choice(len(rows), n_landmarks, replace=False))
         landmarks = rows[chosen]
@@ -129,14 +135,17 @@ def start_kernel_layer(
             codes[sample], seen[sample], prior, n_components, alignment_weight, left
         )
     path = make_path(codes, seen, n_components, n_linear)
-    codes = np.hstack([codes[:, : path.n_kernel], seen @ path.directions])
+    # A missing value lies at the centre of the path, also where rows are not standardised.
+    center = scaling.mean if scaling.fill is None else scaling.fill
+    path_codes = (seen - scaling(center).numpy()) @ path.directions
+    codes = np.hstack([codes[:, : path.n_kernel], path_codes])
     set_ridge(decoder, fit_ridge(codes, seen))
     scale = np.broadcast_to(scaling.scale.numpy(), rows.shape[1:])
     layer = KernelLayer(
         similarity,
         _tensor(weight[:, : path.n_kernel]),
         _tensor(path.directions / scale[:, None]),
-        scaling.mean.clone(),
+        center.clone(),
         decoder,
     )
     return layer, None if chosen is None or similarity.is_smooth else ids[chosen]
@@ -210,7 +219,8 @@ def make_path(codes: Doubles, seen: Floats, n_components: int, n_linear: int) ->
         path = seen @ leading.T
         # ‖own ownᵀ‖ and ‖path pathᵀ‖, from the small products.
         size, norm = (np.linalg.norm(a.T @ a) for a in (path, own))
-        faint = np.sqrt(FAINT * norm / size) if size > 0 else 0.0
+        # Without kernel coordinates, the path is all that a code has.
+        faint = np.sqrt(FAINT * norm / size) if size > 0 and norm > 0 else 1.0
         directions[:, :width] = faint * leading.T
     return Path(n_kernel, directions)
 
