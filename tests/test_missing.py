@@ -124,6 +124,7 @@ def test_the_reconstruction_loss_is_the_mean_over_known_entries(network, standar
         decoder_max_iter=0,
         steps_per_epoch=1,
         batch_size=80,
+        early_stopping=False,  # all rows are in the batch
         learning_rate_init=1e-12,  # the weights stay what they are
     ).fit(X)
     scale = {"features": np.nanstd(X, axis=0), "shared": np.sqrt(np.nanvar(X, axis=0).mean())}
@@ -203,7 +204,7 @@ def test_gaps_of_low_rank_rows_are_filled_better_than_by_means(network, n_compon
     rows = np.where(gaps, np.float32(np.nan), truth)
     model = DeepKernelizedAutoencoder(
         n_components, missing="mask", network=network, kernel="linear", hidden_layer_sizes=(64,),
-        alignment_weight=0.1, random_state=0,
+        alignment_weight=0.1, steps_per_epoch=20, random_state=0,
     ).fit(rows)  # fmt: skip
     filled = model.inverse_transform(model.transform(rows))
     by_means = np.broadcast_to(np.nanmean(rows, axis=0), rows.shape)

@@ -131,8 +131,8 @@ class DeepKernelizedAutoencoder(
         Activation of the hidden layers and of the code; for the stack only. The decoder of a kernel
         layer has GELU.
     output_activation : str, default="auto"
-        Activation of the reconstruction. "auto" is the sigmoid where all of X lies in [0, 1], and
-        the identity elsewhere.
+        Activation of the reconstruction. "auto" is the sigmoid where all of X lies in [0, 1] and
+        reaches beyond 0.5, and the identity elsewhere.
     layer_norm : bool, default=True
         Whether hidden layers of the encoder normalise over their units; for the stack only. The
         decoder of a kernel layer always does.
@@ -535,16 +535,22 @@ class DeepKernelizedAutoencoder(
                 f"rows of X have the shape {np.shape(X)[1:]}, but the model was fitted to rows of "
                 f"shape {self.row_shape_}: pass rows of that shape"
             )
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=np.float32,
-            reset=reset,
-            ensure_min_samples=2 if reset else 1,
-            ensure_all_finite="allow-nan" if self.missing == "mask" else True,
-            allow_nd=own,
-        )
+        try:
+            X = validate_data(
+                self,
+                X,
+                accept_sparse="csr",
+                dtype=np.float32,
+                reset=reset,
+                ensure_min_samples=2 if reset else 1,
+                ensure_all_finite="allow-nan" if self.missing == "mask" else True,
+                allow_nd=own,
+            )
+        except ValueError as error:
+            if "contains NaN" not in str(error):
+                raise
+            remedy = "With missing='mask' the model takes such values for unknown, and fills them."
+            raise ValueError(f"{error}\n\n{remedy}") from error
         if reset:
             self.row_shape_: tuple[int, ...] = X.shape[1:]
         return LazyRows(X) if sparse.issparse(X) else X

@@ -64,6 +64,7 @@ def paper(**overrides: Any) -> DeepKernelizedAutoencoder:
         "steps_per_epoch": "pairs",
         "learning_rate": "constant",
         "learning_rate_init": 0.001,
+        "early_stopping": False,
     }
     if "epoch" in overrides:  # the deprecated name, of which the estimator warns
         del settings["steps_per_epoch"]

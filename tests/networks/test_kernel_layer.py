@@ -21,6 +21,7 @@ PARAMS = {
     "decoder_max_iter": 1,
     "steps_per_epoch": 5,
     "batch_size": 50,
+    "early_stopping": False,
     "random_state": 0,
 }
 
@@ -81,6 +82,22 @@ def test_training_end_to_end_keeps_what_the_start_had(rows):
 def test_the_decoder_learns(rows):
     before, after = (make(decoder_max_iter=n, steps_per_epoch=20).fit(rows) for n in (1, 20))
     assert after.r2_ > before.r2_ + 0.01
+
+
+def test_a_decoder_that_gets_worse_stays_ridge_regression(rows):
+    """The learning rate is so high that every epoch is worse than none."""
+    wild = {"early_stopping": "auto", "learning_rate": "constant", "learning_rate_init": 3.0}
+    model = make(decoder_max_iter=3, **wild).fit(rows)
+    assert changed(start_of(model, rows).network, model.network_) == set()
+    assert [record["phase"] for record in model.history_] == ["decoder"] * 3
+
+
+@pytest.mark.parametrize(("n_rows", "network", "watched"), [
+    (39, "kernel_layer", False), (40, "kernel_layer", True), (120, "stacked", False),
+])  # fmt: skip
+def test_rows_are_held_out_for_kernel_layers_of_enough_rows(n_rows, network, watched, rows):
+    model = make(network=network, early_stopping="auto", max_iter=1).fit(rows[:n_rows])
+    assert ("validation_loss" in model.history_[-1]) == watched
 
 
 def test_reading_kernel_values_trains_the_same_as_evaluating_them(rows, monkeypatch):

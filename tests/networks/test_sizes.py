@@ -79,9 +79,9 @@ def test_wrong_widths_are_refused(given_sizes, message):
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "steps"), [(2, 10), (200, 10), (219, 10), (400, 20), (2000, 100), (10**6, 100)]
+    ("n_rows", "steps"), [(2, 25), (250, 25), (259, 25), (400, 40), (1000, 100), (10**6, 100)]
 )
-def test_automatic_steps_are_a_twentieth_of_the_rows_within_bounds(n_rows, steps):
+def test_automatic_steps_are_a_tenth_of_the_rows_within_bounds(n_rows, steps):
     assert batches_per_epoch(n_rows, 200, "auto") == steps
 
 
@@ -98,7 +98,7 @@ def test_automatic_epochs(network, expected, digits):
 
 def test_epochs_that_are_given_stay(digits):
     model = DeepKernelizedAutoencoder(3, max_iter=2, decoder_max_iter=0)
-    settings = Settings.of(model).budget(StackedNetwork((4,))((5,), 3))
+    settings = Settings.of(model).budget(StackedNetwork((4,))((5,), 3), 100)
     assert (settings.max_iter, settings.decoder_max_iter) == (2, 0)
 
 

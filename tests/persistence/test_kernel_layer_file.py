@@ -9,6 +9,7 @@ from dkae import DeepKernelizedAutoencoder, load, save
 from dkae.kernels.pairwise import pairwise_names
 from dkae.networks import Autoencoder, KernelLayer, KernelLayerNetwork, StackedNetwork
 from dkae.recipes import RECIPES
+from tests.ids import plain_id
 from tests.persistence.helpers import (
     X,
     cube_of_inner_products,
@@ -60,14 +61,16 @@ def test_kernels_by_name(name, tmp_path):
         {"output_activation": "softplus"},
         {"kernel": "linear", "n_components": 9},  # beyond the rank of the kernel
     ],
-    ids=str,
+    ids=plain_id,
 )
 def test_kernel_layers_of_every_kind(params, tmp_path):
     model = fit_layer(**params)
     assert_same(save_and_load(model, tmp_path), model)
 
 
-@pytest.mark.parametrize("params", [{}, {"kernel": "chi2"}, PCK, {"standardize": False}], ids=str)
+@pytest.mark.parametrize(
+    "params", [{}, {"kernel": "chi2"}, PCK, {"standardize": False}], ids=plain_id
+)
 @pytest.mark.parametrize("network", ["kernel_layer", "stacked"])
 def test_models_of_rows_with_gaps(params, network, tmp_path):
     model = fit_layer(GAPPY, missing="mask", network=network, **params)
@@ -82,7 +85,7 @@ def test_models_of_rows_with_gaps(params, network, tmp_path):
         {"layer_norm": True, "linear_path": 0.1, "standardize": "features"},
         {"layer_norm": False, "standardize": False},
     ],
-    ids=str,
+    ids=plain_id,
 )
 def test_stacks_with_what_goes_beyond_the_paper(params, tmp_path):
     model = make(**params).fit(X)
@@ -113,7 +116,7 @@ def test_a_layer_of_a_kernel_that_no_file_holds_is_refused(kernel, tmp_path):
         {"network": StackedNetwork((4,), layer_norm=True, linear_path=0.2)},
         {"network": "stacked", "layer_norm": True, "linear_path": 0.2},
     ],
-    ids=str,
+    ids=plain_id,
 )
 def test_a_loaded_model_fits_the_same_again(params, tmp_path):
     model = make(**params, random_state=0).fit(X)

@@ -17,6 +17,7 @@ from dkae.networks import (
     StackedNetwork,
 )
 from dkae.training.building import is_own
+from tests.ids import plain_id
 from tests.nets import Linear, spread
 
 X = np.random.default_rng(0).random((50, 6)).astype(np.float32)
@@ -62,7 +63,7 @@ def test_kernels_by_name_get_the_kernel_layer(name):
         {"network": "kernel_layer", "alignment": "centered"},
         {"network": KernelLayerNetwork(7)},
     ],
-    ids=str,
+    ids=plain_id,
 )
 def test_the_kernel_layer_is_built(params):
     assert network_of(make(**params)) is KernelLayer
@@ -86,7 +87,7 @@ def test_the_kernel_layer_is_built(params):
         {"alignment": spread},
         {"network": "stacked"},
     ],
-    ids=str,
+    ids=plain_id,
 )
 def test_a_stack_is_built(params):
     assert network_of(make(**params)) is Autoencoder

@@ -114,7 +114,8 @@ def choose_output_activation(name: str, X: Floats) -> str:
     low, high = value_range(X)
     in_unit_interval = low >= 0 and high <= 1
     if name == "auto":
-        return "sigmoid" if in_unit_interval else "identity"
+        # Far below 1 a sigmoid is steep: what all lies in [0, 0.01] it gives back badly.
+        return "sigmoid" if in_unit_interval and high > 0.5 else "identity"
     if name in ("sigmoid", "logistic") and not in_unit_interval:
         warn_caller(
             f"output_activation={name!r} gives values in (0, 1) only, but X ranges over "

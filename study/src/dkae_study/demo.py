@@ -56,6 +56,7 @@ def run_demo(out: Path, *, n_steps: int, seed: int, verbose: bool) -> dict[str, 
         decoder_max_iter=N_EPOCHS,
         steps_per_epoch=math.ceil(n_steps / N_EPOCHS),
         validation_fraction=N_HELD_OUT / len(X_train),
+        n_iter_no_change=N_EPOCHS,  # all of them, for the figure; the best weights are kept
         random_state=seed,
         verbose=verbose,
     ).fit(X_train)

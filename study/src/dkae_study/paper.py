@@ -30,6 +30,7 @@ _VERSION_0_2: dict[str, Any] = {
     "max_iter": 20,
     "steps_per_epoch": 100,
     "decoder_max_iter": 5,
+    "early_stopping": False,
 }
 _KERNEL = {"max_components": 30, "n_initializations": 30, "max_fit_samples": 200}
 _NETWORK: dict[str, Any] = {

@@ -24,18 +24,16 @@ def files(folder, tmp_path_factory):
     return write_figures(PAPER, folder, tmp_path_factory.mktemp("figures") / "new")
 
 
-@pytest.mark.parametrize("n_decoder", [0, 2])
-def test_phases_of_a_training_follow_each_other(n_decoder):
-    phases = ["fine-tuning"] * 3 + ["decoder"] * n_decoder
-    history = [{"phase": phase, "epoch": 1, "reconstruction_loss": 0.1} for phase in phases]
-    for record in history[:3]:  # nothing asks for L_c while the decoder learns alone
-        record["alignment_loss"] = 0.2
-    for ax, n_points in zip(draw_losses(history, 10).axes, (3 + n_decoder, 3), strict=True):
-        turns = [line for line in ax.lines if line.get_linestyle() == ":"]
-        curves = [line for line in ax.lines if line not in turns]
-        steps = [step for curve in curves for step in curve.get_xdata()]
-        assert steps == [10 * (i + 1) for i in range(n_points)]
-        assert [line.get_xdata()[0] for line in turns] == [35.0] * bool(n_decoder)
+def test_both_losses_of_the_demo_are_drawn_over_steps():
+    history = [
+        {"phase": "decoder", "reconstruction_loss": 0.1 / n, "validation_reconstruction_loss": 0.2}
+        for n in (1, 2, 4)
+    ]
+    (ax,) = draw_losses(history, 10).axes
+    training, validation = ax.lines
+    assert [list(line.get_xdata()) for line in (training, validation)] == [[10, 20, 30]] * 2
+    assert list(training.get_ydata()) == [0.1, 0.05, 0.025]
+    assert list(validation.get_ydata()) == [0.2] * 3
 
 
 def test_plots_are_svg_and_images_png(files):
