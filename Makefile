@@ -55,6 +55,7 @@ bench: $(READY) ## benchmarks; they write to benchmarks/results/
 	$(BIN)/python benchmarks/spectral.py
 	$(BIN)/python benchmarks/baselines.py
 	$(BIN)/python benchmarks/recipes.py
+	$(BIN)/python benchmarks/mnist_recipes.py
 	$(BIN)/python benchmarks/quickstart.py
 	$(BIN)/python benchmarks/choose_gamma.py
 

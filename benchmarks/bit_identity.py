@@ -38,6 +38,17 @@ MODELS = {
     "paper": {"kernel_params": {"max_components": 4, "n_initializations": 3}},
     "paper, rbf, held out": {"kernel": "rbf", "validation_fraction": 0.2},
 }
+#: The default recipe of 0.2, in the words of later versions: what an earlier one does not know it
+#: does without.
+DEFAULT_OF_0_2 = {
+    "alignment": "frobenius",
+    "network": "stacked",
+    "standardize": False,
+    "layer_norm": False,
+    "tied_weights": True,
+    "decoder_max_iter": 5,
+    "early_stopping": False,
+}
 SMALL = {
     "n_components": 12,
     "hidden_layer_sizes": (40, 30),
@@ -61,6 +72,8 @@ def hashes() -> dict[str, str]:
     for name, params in MODELS.items():
         recipe = recipes.RECIPES[name.split(",")[0]]
         settings = SMALL | ({"pretrain_max_iter": 2} if recipe is recipes.paper else {}) | params
+        if recipe is recipes.default and hasattr(recipe(), "layer_norm"):
+            settings = DEFAULT_OF_0_2 | settings
         if not hasattr(recipe(), "steps_per_epoch"):  # version 0.1 has another name for it
             settings["epoch"] = settings.pop("steps_per_epoch")
         model = recipe(**settings).fit(X)

@@ -31,7 +31,6 @@ KERNELS = {
 FITS = [
     ("rbf", "kernel_layer", SEEDS),
     ("pck", "kernel_layer", SEEDS),
-    ("rbf", "network", SEEDS[:1]),
     ("pck", "network", SEEDS[:1]),
 ]
 

@@ -32,6 +32,7 @@ from dkae_study.paper import LAPTOP, PAPER
 from dkae._runtime.threads import in_threads
 from dkae.grams import Gram, MatrixGram
 from dkae.training import DECODER, FINE_TUNING, Batch
+from dkae.training.building import build
 from dkae.training.run import Training
 from dkae.training.settings import Settings
 
@@ -47,7 +48,7 @@ def step_of(recipe: str, batch: Batch) -> Callable[[], Any]:
     model, X = PAPER.estimator(LAPTOP, recipe), batch.inputs.numpy()
     gram = MatrixGram(np.eye(len(X), dtype=np.float32))
     training = Training(
-        model._build_network(X, 0), X, gram, Settings.of(model), rng=np.random.default_rng(0)
+        build(model, X, None, 0).maps, X, gram, Settings.of(model), rng=np.random.default_rng(0)
     )
     trainer = training.trainer
     phase = next(phase for phase in training.phases if phase.name == FINE_TUNING)

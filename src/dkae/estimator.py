@@ -148,7 +148,7 @@ class DeepKernelizedAutoencoder(
         Epochs of training end to end; 0 leaves it out. "auto" is 40, and 0 for a kernel layer,
         whose codes are at their best already; if it is trained, its rate is a hundredth.
     steps_per_epoch : {"auto", "samples", "pairs"} or int, default="auto"
-        Batches of an epoch: n/k, the paper's (n/k)², or a fixed number. "auto" is n/20, between 10
+        Batches of an epoch: n/k, the paper's (n/k)², or a fixed number. "auto" is n/10, between 25
         and 100.
     pretrain_max_iter : int, default=0
         Epochs of layer-wise pretraining of each layer; 0 switches it off. A kernel layer has none.
