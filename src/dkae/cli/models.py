@@ -58,7 +58,7 @@ _ARRAYS = ".npy .npz .csv .tsv .parquet"
 @click.option("--alignment", help="frobenius, offdiagonal, centered, logdet, bures, ...")
 @click.option("--alignment-weight", type=float, help="Lambda, from 0 to 1.")
 @click.option("--max-iter", type=int, help="Epochs.")
-@click.option("--steps-per-epoch", help="Batches of an epoch: samples, pairs, or a number.")
+@click.option("--steps-per-epoch", help="Batches of an epoch: auto, samples, pairs, or a number.")
 @click.option("--epoch", hidden=True, help="The former name of --steps-per-epoch.")
 @click.option("--batch-size", type=int, help="Rows of a batch, k.")
 @click.option("--input-noise", type=float, help="Largest noise on the encoder's input.")
