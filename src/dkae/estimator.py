@@ -394,10 +394,7 @@ class DeepKernelizedAutoencoder(
         if wants_progress(self.verbose):
             callbacks.append(show_progress())
         path = check_path(checkpoint, self.random_state)
-        if pretrained is not None:
-            warn_caller("fit(pretrained=...) is now the parameter network", FutureWarning)
-            if is_own(self.network):
-                raise ValueError("pretrained came beside network: pass all layers as network")
+        self._check_pretrained(pretrained)
         X = self._check_rows(X, reset=True)
         self.fill_ = Statistics.of(X).mean.astype(np.float32) if self.missing == "mask" else None
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -412,9 +409,7 @@ class DeepKernelizedAutoencoder(
         rows = sample_rows(len(X), N_SAMPLE_ROWS)
         block = read_block(prior, rows)
         check_block(block, prior.name)
-        teacher = None
-        if settings.distillation and settings.alignment_weight:
-            teacher = Teacher.of(prior, int(self.n_components), seed)
+        distils = settings.distillation and settings.alignment_weight
         training = Training(
             built.maps,
             X,
@@ -423,7 +418,7 @@ class DeepKernelizedAutoencoder(
             rng=np.random.default_rng(seed),
             unit=built.unit,
             landmarks=built.landmarks,
-            teacher=teacher,
+            teacher=Teacher.of(prior, int(self.n_components), seed) if distils else None,
             callbacks=callbacks,
             checkpoint=path,
         )
@@ -522,6 +517,13 @@ class DeepKernelizedAutoencoder(
         return self.kernel_.on(self._kernel_rows(self._check_rows(X, reset=False), self.kernel_))
 
     # --- the parts of fit --------------------------------------------------------------------
+
+    def _check_pretrained(self, pretrained: Any) -> None:
+        if pretrained is None:
+            return
+        warn_caller("fit(pretrained=...) is now the parameter network", FutureWarning)
+        if is_own(self.network):
+            raise ValueError("pretrained came beside network: pass all layers as network")
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
         """Return X in float32; with a network of the user's, rows may have any shape.

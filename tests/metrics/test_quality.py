@@ -202,6 +202,7 @@ def test_there_is_nothing_to_scale_where_the_kernel_or_the_gram_is_the_user_s():
     make(kernel=lambda A, B: rbf_kernel(A / 1000, B / 1000), alignment_weight=0.0).fit(LARGE)
     make(alignment_weight=0.0).fit(LARGE, gram=rbf_kernel(X))
     make().fit(LARGE[:, [2]])  # the one feature that there is
+    make().fit(np.c_[LARGE[:, 2], np.ones(len(X), np.float32)])  # the one that varies
 
 
 @pytest.mark.filterwarnings("error")

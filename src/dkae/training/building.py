@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -203,10 +204,12 @@ def _generator(seed: int) -> torch.Generator:
 
 def warn_of_dominance(kernel: Kernel | None, X: Floats, names: Any = None) -> None:
     """Warn if a named kernel of X hardly depends on any feature but one."""
-    if type(kernel) is not PairwiseKernel or X.ndim != 2 or X.shape[1] < 2:
+    if type(kernel) is not PairwiseKernel or X.ndim != 2:
         return
-    j, share = Statistics.of(X).largest_share
-    if share > DOMINANT_SHARE:
+    statistics = Statistics.of(X)
+    j, share = statistics.largest_share
+    # Where all other features are constant, there is nothing else to see.
+    if share > DOMINANT_SHARE and np.count_nonzero(statistics.deviation) > 1:
         name = f"{j}" if names is None else f"{names[j]!r}"
         warn_caller(
             f"feature {name} has {100 * share:.3g} % of the squared distances between rows, so "
