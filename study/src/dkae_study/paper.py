@@ -115,7 +115,11 @@ PAPER = Study(
     scales=(SMOKE, DEMO, LAPTOP, WHOLE),
     recipes=(
         Recipe("paper", "the paper’s network and training", recipes.paper),
-        Recipe("default", "this library’s own", partial(recipes.default, **_VERSION_0_2)),
+        Recipe(
+            "default",
+            "this library’s own, of version 0.2",
+            partial(recipes.default, **_VERSION_0_2),
+        ),
     ),
     experiments=(LAMBDA, CODE_SIZE, TRADEOFF, IDEAL_KERNEL, KERNEL_PCA, DENOISING, CODE_SPACE),
     contrast_note="The length of the default recipe’s last phase was chosen on the validation "
