@@ -36,6 +36,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "when-cost": benchmark_blocks.when_cost,
     "when-quality": benchmark_blocks.when_quality,
     "clipped-noise": study_blocks.clipped_noise,
+    "study-clipped": study_blocks.study_clipped,
     "code-space": study_blocks.code_space,
     "flat-middle": study_blocks.flat_middle,
     "sensitivity": study_blocks.sensitivity,

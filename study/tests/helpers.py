@@ -82,7 +82,7 @@ def invented(
         recipe=recipe,
         seed=seed,
         point=point,
-        config={"scale": scale_config(SMOKE)},
+        config={"scale": scale_config(SMOKE, recipe)},
         config_hash="",
         scores=scores,
         pictures={},

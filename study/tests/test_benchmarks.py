@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dkae_study.experiments.denoisers import PAIR
 from dkae_study.paper import PAPER
-from dkae_study.results import estimate, read_runs, select
+from dkae_study.results import read_runs, select
 from scipy.stats import spearmanr
 
 from study.tests.helpers import EXPERIMENTS
@@ -37,22 +36,6 @@ def test_the_rule_for_trends_that_was_given_up(runs, recipe):
     ranks = spearmanr(list(losses), [loss["alignment_loss"] for loss in losses.values()])
     found = f"{ranks.statistic:.2f}".replace("-", "−")
     assert f"{found} {recipe}" in " ".join(EXPERIMENTS["lambda"].assumptions)
-
-
-@pytest.mark.parametrize("recipe", PAPER.recipe_names)
-def test_components_of_two_digits_are_those_of_the_study(runs, recipe):
-    """On another processor a network is another one, by a per cent."""
-    ours = read_json("rows_of_components")["of 5 and 6"][f"dkAE + PCA, {recipe}"]
-    study = [r for r in select(runs, "denoising", recipe) if r.point == "clean"][: len(ours)]
-    theirs = [run.scores[PAIR]["dkAE + PCA"]["mse"] for run in study]
-    assert ours == pytest.approx(theirs, rel=0.02)
-
-
-def test_errors_with_components_of_all_digits():
-    errors = read_json("rows_of_components")["of all digits"]
-    page = " ".join(EXPERIMENTS["denoising"].differences)
-    for name in ("dkAE + PCA, paper", "dkAE + PCA, default", "kernel PCA, PCK"):
-        assert estimate(errors[name]).format() in page
 
 
 def test_the_mean_of_clipped_noise_is_that_of_many_draws():

@@ -14,7 +14,17 @@ from dkae_study.results import read_runs
 
 from study.tests.helpers import changed, fail, run, succeed
 
-SMALL = ("reproduce", "tradeoff", "--scale", "smoke", "--recipe", "default", "--out")
+SMALL = [
+    "reproduce",
+    "tradeoff",
+    "--scale",
+    "smoke",
+    "--recipe",
+    "default",
+    "--seeds",
+    "1",
+    "--out",
+]
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +151,7 @@ def test_report_into_a_folder_that_is_not_there(folder, tmp_path):
 def test_help_names_scales_and_recipes():
     printed = succeed("reproduce", "--help").stdout
     assert "[smoke|demo|laptop|paper]" in printed
-    assert "[paper|default]" in printed
+    assert "[paper|default|network]" in printed
     assert "'huge' is not one of 'smoke', 'demo'" in run("reproduce", "--scale", "huge").stderr
 
 

@@ -64,19 +64,27 @@ def test_what_changes_no_result_is_no_part_of_it():
 
 def test_schedules_of_a_scale_have_the_former_name_too():
     assert LAPTOP.schedules["paper"] == {"steps_per_epoch": 20}
-    assert scale_config(LAPTOP)["schedules"]["paper"] == {"epoch": 20}
+    assert scale_config(LAPTOP, "paper")["schedule"] == {"epoch": 20}
+
+
+def test_a_result_depends_on_no_other_recipe_and_no_other_value_of_an_axis():
+    schedules = LAPTOP.schedules | {"default": {"steps_per_epoch": 1}}
+    other = replace(LAPTOP, schedules=schedules, axes={"N_c": (1, 2)})
+    assert scale_config(other, "paper") == scale_config(LAPTOP, "paper")
+    assert scale_config(other, "default") != scale_config(LAPTOP, "default")
 
 
 @pytest.mark.parametrize("field", ["summary", "caution"])
 def test_words_of_a_scale_change_no_hash(field):
-    assert scale_config(replace(LAPTOP, **{field: "other"})) == scale_config(LAPTOP)
+    other = replace(LAPTOP, **{field: "other"})
+    assert scale_config(other, "paper") == scale_config(LAPTOP, "paper")
 
 
 def test_settings_of_a_scale_stand_beside_its_fields():
-    config = scale_config(LAPTOP)
+    config = scale_config(LAPTOP, "paper")
     assert config["n_curve"] == 128
     assert "settings" not in config
-    changed = scale_config(replace(LAPTOP, settings=LAPTOP.settings | {"n_curve": 64}))
+    changed = scale_config(replace(LAPTOP, settings=LAPTOP.settings | {"n_curve": 64}), "paper")
     assert digest(changed) != digest(config)
 
 

@@ -150,6 +150,7 @@ def scores_of(experiment, quality):
         "denoising": {
             "clean": {
                 "5 and 6": {"dkAE + PCA": errors, "dkAE without PCA": errors},
+                "5 and 6, components of all digits": {"dkAE + PCA": errors},
                 "all digits": {"dkAE + PCA": errors},
             },
             "noisy": {"5 and 6": {"denoising dkAE": errors, "denoising dkAE + PCA": errors}},
@@ -197,11 +198,11 @@ def test_differences_along_an_axis_are_counted():
 def test_growth_is_that_of_the_range_the_paper_speaks_of():
     growth = find("Largest L_r")
     losses = dict.fromkeys(ALIGNMENT_WEIGHTS, 1.5)
-    losses |= {0: 9.0, 0.01: 0.1, 0.1: 1.0, 0.5: 3.0, 0.9: 2.0, 0.99: 50.0, 1: 70.0}
+    losses |= {0: 9.0, 0.01: 0.1, 0.1: 1.0, 0.75: 3.0, 0.9: 2.0, 0.99: 50.0, 1: 70.0}
     runs = [
         invented("lambda", {"validation": {"reconstruction_mse": x}}, recipe=r, point=weight)
         for weight, x in losses.items()
         for r in ("paper", "default")
     ]
     assert contrast_recipes(growth, runs).first[0].mean == 3.0
-    assert contrast_recipes(growth, [run for run in runs if run.point != 0.25]) is None
+    assert contrast_recipes(growth, [run for run in runs if run.point != 0.75]) is None

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from dkae_study.declaration import Study
+from dkae_study.declaration import NetworkSpec, Study
 from dkae_study.engine.cost import layer_sizes
 from dkae_study.experiments.sweeps import ALIGNMENT_WEIGHTS
 from dkae_study.paper import LAPTOP, PAPER
 from dkae_study.results import Job
 
+from dkae import DeepKernelizedAutoencoder
+from dkae.kernels import ProbabilisticClusterKernel
+from dkae.networks import StackedNetwork
 from dkae.recipes import RECIPES
 from dkae.training import batches_per_epoch
+from dkae.training.building import choose_kernel_layer
+from dkae.training.settings import KERNEL_LAYER_EPOCHS
 from study.tests.helpers import EXPERIMENTS
 
 D = PAPER.data.n_features
@@ -34,9 +40,7 @@ def test_the_study_has_every_table_and_figure_in_the_order_of_the_paper():
 def test_data_kernel_and_network_are_those_of_the_paper(scale):
     scale = PAPER.scale(scale)
     assert (scale.n_train, scale.n_held_out) == (14_000, 3_000)
-    for recipe in PAPER.recipe_names:
-        estimator = PAPER.estimator(scale, recipe)
-        assert layer_sizes(estimator, D) == [784, 500, 500, 2000, 2000]
+    assert layer_sizes(PAPER.estimator(scale, "paper"), D) == [784, 500, 500, 2000, 2000]
     assert scale.batch_size == 200
     q, g = scale.kernel["n_initializations"], scale.kernel["max_components"]
     assert (q, g, scale.kernel["max_fit_samples"]) == (30, 30, 200)
@@ -54,17 +58,40 @@ def test_the_paper_scale_is_the_schedule_of_the_paper():
     assert n_batches * (n_layers * 30 + 100) == 1_078_000
 
 
+@pytest.mark.parametrize("recipe", ["default", "network"])
+def test_networks_of_the_library_have_its_own_widths(recipe):
+    estimator = PAPER.estimator(LAPTOP, recipe)
+    rows = np.zeros((LAPTOP.n_train, D), np.float32)
+    automatic = StackedNetwork.of(DeepKernelizedAutoencoder(LAPTOP.width(recipe)), rows, None)
+    assert list(estimator.hidden_layer_sizes) == list(automatic.hidden_layer_sizes)
+    assert layer_sizes(estimator, D) == [784, 1000, 1000, 500]
+
+
+@pytest.mark.parametrize(("weight", "noise"), [(0.0, 0.0), (0.1, 0.5), (0.1, 0.0)])
+def test_the_default_recipe_is_what_the_library_chooses(weight, noise):
+    spec = PAPER.network_of(NetworkSpec("default", 0, weight, 500, noise))
+    automatic = DeepKernelizedAutoencoder(alignment_weight=weight, input_noise=noise)
+    kernel = ProbabilisticClusterKernel()
+    expected = "network" if choose_kernel_layer(automatic, kernel) is None else "default"
+    assert spec.recipe == expected
+    estimator = PAPER.estimator(LAPTOP, "default")
+    assert estimator.network == "kernel_layer"
+    assert (estimator.max_iter, estimator.decoder_max_iter) == tuple(KERNEL_LAYER_EPOCHS.values())
+
+
 def test_a_laptop_takes_two_thousand_steps_of_fine_tuning():
-    for recipe in PAPER.recipe_names:
+    for recipe in ("paper", "network"):
         estimator = PAPER.estimator(LAPTOP, recipe)
         assert estimator.max_iter * estimator.steps_per_epoch == 2_000
 
 
-def test_sweeps_have_the_values_of_the_issue():
+def test_values_and_seeds_of_the_sweeps():
     assert tuple(EXPERIMENTS["lambda"].sweep.values(LAPTOP)) == ALIGNMENT_WEIGHTS
-    assert ALIGNMENT_WEIGHTS == (0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1)
-    assert {10, 50, 100, 500, 1000, 2000} <= set(EXPERIMENTS["code-size"].sweep.values(LAPTOP))
-    assert EXPERIMENTS["ideal-kernel"].n_seeds >= 5
+    assert {0, 0.1, 0.75, 0.9, 1} <= set(ALIGNMENT_WEIGHTS)
+    assert {10, 500, 2000} <= set(EXPERIMENTS["code-size"].sweep.values(LAPTOP))
+    sweeps = {"lambda", "code-size"}
+    for experiment in PAPER.experiments:
+        assert experiment.n_seeds == (3 if experiment.name in sweeps else 5)
 
 
 def test_values_of_the_paper():
@@ -104,12 +131,6 @@ def test_a_declaration_says_all_that_a_reader_needs(experiment):
     assert experiment.claims
 
 
-def test_values_that_need_networks_of_their_own_are_run_once():
-    jobs = EXPERIMENTS["denoising"].jobs(LAPTOP, ("paper",))
-    assert [j.seed for j in jobs if j.point == "noisy"] == [0]
-    assert [j.seed for j in jobs if j.point == "clean"] == [0, 1, 2, 3, 4]
-
-
 def test_the_name_of_a_job():
     assert Job("lambda", "paper", 3, 0.25).name == "lambda-paper-0.25-seed3"
     assert Job("tradeoff", "default", 0).name == "tradeoff-default-seed0"
@@ -136,7 +157,8 @@ def test_names_are_unique(what):
 
 def test_every_scale_has_a_schedule_for_each_recipe():
     scale = replace(LAPTOP, schedules={"paper": {}})
-    with pytest.raises(ValueError, match=r"schedules of the scale 'laptop' lack \['default'\]"):
+    lacking = r"schedules of the scale 'laptop' lack \['default', 'network'\]"
+    with pytest.raises(ValueError, match=lacking):
         replace(PAPER, scales=(scale,))
 
 

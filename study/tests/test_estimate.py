@@ -11,6 +11,7 @@ from dkae_study.engine import estimate
 from dkae_study.engine.cost import decoder_step_operations, step_operations
 from dkae_study.engine.plan import make_plan
 from dkae_study.engine.trainings import Trainings
+from dkae_study.experiments.sweeps import ALIGNMENT_WEIGHTS
 from dkae_study.paper import LAPTOP, PAPER
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -44,19 +45,22 @@ def test_operations_of_a_network_by_hand(tmp_path):
     paper = trainings.of(NetworkSpec("paper", 0, 0.1, 2000))
     assert paper.operations == 12 * k * (600 * layers[3] + 2000 * sum(layers))
     assert paper.below.operations == 12 * k * 600 * sum(layers[:3])
-    default = trainings.of(NetworkSpec("default", 0, 0.1, 2000))
-    assert default.below is None
-    alone = 8 * k * sum(layers) - 2 * k * layers[3]
-    assert default.operations == pytest.approx(12 * k * 2000 * sum(layers) + 500 * alone)
+    layers = [784 * 1000, 1000 * 1000, 1000 * 500]
+    network = trainings.of(NetworkSpec("network", 0, 0.1, 500))
+    assert network.below is None
+    alone = 8 * k * sum(layers) - 2 * k * layers[2]
+    assert network.operations == pytest.approx(12 * k * 2000 * sum(layers) + 500 * alone)
+    computed = trainings.of(NetworkSpec("default", 0, 0.1, 500))
+    assert computed.operations == pytest.approx(1000 * alone)
 
 
 def test_a_plan_costs_its_networks_and_its_measurements(tmp_path, monkeypatch):
     monkeypatch.setattr("torch.get_num_threads", lambda: 2)
     monkeypatch.setattr("torch.set_num_threads", lambda n: None)
     monkeypatch.setattr(estimate, "_seconds_per_operation", lambda training: 1e-6)
-    plan = make_plan(PAPER, SMOKE, tmp_path, ["lambda"], ["default"])
+    plan = make_plan(PAPER, SMOKE, tmp_path, ["lambda"], ["default"], 1)
     training = plan.operations * 1e-6
-    measuring = 9 * EXPERIMENTS["lambda"].seconds * 600 / 14_000
+    measuring = len(ALIGNMENT_WEIGHTS) * EXPERIMENTS["lambda"].seconds * 600 / 14_000
     assert estimate.estimate_seconds(plan) == pytest.approx(training + measuring)
     for n_jobs in (2, 8):  # more than two cores can
         assert estimate.estimate_seconds(plan, n_jobs) == pytest.approx(training / 2 + measuring)
@@ -71,14 +75,14 @@ def test_a_plan_costs_its_networks_and_its_measurements(tmp_path, monkeypatch):
 )
 def test_durations(tmp_path, monkeypatch, seconds, text):
     monkeypatch.setattr(estimate, "estimate_seconds", lambda plan, n_jobs: seconds)
-    plan = make_plan(PAPER, SMOKE, tmp_path, ["code-size"], ["default"])
+    plan = make_plan(PAPER, SMOKE, tmp_path, ["code-size"], ["default"], 1)
     described = estimate.describe(plan)
     assert f"3 runs with 3 networks to train, about {text} on this machine" in described
     assert str(tmp_path) in described
 
 
 def test_networks_at_once_are_part_of_the_plan(tmp_path):
-    plan = make_plan(PAPER, SMOKE, tmp_path, ["code-size"], ["default"])
+    plan = make_plan(PAPER, SMOKE, tmp_path, ["code-size"], ["default"], 1)
     assert estimate.describe(plan, 2).count("2 networks at once") == 1
     assert "at once" not in estimate.describe(plan)
     assert "--jobs" not in estimate.describe(plan, 2)

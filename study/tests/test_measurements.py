@@ -37,7 +37,7 @@ def workshop(smoke) -> Workshop:
     return Workshop(PAPER, SMOKE, smoke / "cache")
 
 
-@pytest.fixture(scope="module", params=["paper", "default"])
+@pytest.fixture(scope="module", params=PAPER.recipe_names)
 def recipe(request) -> str:
     return request.param
 
@@ -47,7 +47,7 @@ def models_of(workshop, run):
     return {name: workshop.train(network) for name, network in networks.items()}
 
 
-@pytest.mark.parametrize("point", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("point", [0.0, 0.75, 1.0])
 def test_losses_of_the_sweeps(runs, workshop, recipe, point):
     run = find(runs, "lambda", recipe, point=point)
     model = models_of(workshop, run)["dkae"]
@@ -155,11 +155,13 @@ def test_denoising_in_code_space_by_hand(runs, workshop, recipe, point):
         assert mse == pytest.approx(np.mean((decoded - test) ** 2), rel=1e-3)
 
 
-def test_every_method_denoises_both_tasks(runs, recipe):
+def test_every_method_denoises_all_tasks(runs, recipe):
     for point, n_methods in {"clean": 8, "noisy": 5}.items():
         run = find(runs, "denoising", recipe, point=point)
         tasks = run.scores.values()
-        assert [len(task) for task in tasks] == [n_methods, n_methods]
+        # RBF kernel PCA of all digits for two of them is left out.
+        n_of_all = n_methods - (point == "clean")
+        assert [len(task) for task in tasks] == [n_methods, n_of_all, n_methods]
         assert all(0 < score["mse"] < 1 for task in tasks for score in task.values())
         assert len(run.pictures) == n_methods + 1
         assert all(unpack(p).shape == (10, 784) for p in run.pictures.values())

@@ -38,7 +38,7 @@ def make(tmp_path):
     """Return a function that gives a plan, its progress, and what it prints."""
 
     def make(names=("tradeoff",), recipes=("paper",)):
-        plan = make_plan(PAPER, SMOKE, tmp_path, names, recipes)
+        plan = make_plan(PAPER, SMOKE, tmp_path, names, recipes, 1)
         console = Console(file=io.StringIO(), width=200)
         return plan, StudyProgress(plan, console), console.file
 

@@ -21,6 +21,7 @@ from dkae_study.engine.plan import make_plan
 from dkae_study.engine.progress import StudyProgress
 from dkae_study.engine.trainers import choose_jobs
 from dkae_study.engine.workshop import Workshop
+from dkae_study.experiments.sweeps import ALIGNMENT_WEIGHTS
 from dkae_study.paper import PAPER
 from dkae_study.results import read_run, read_runs, write_run
 
@@ -28,8 +29,15 @@ from dkae.kernels import ProbabilisticClusterKernel
 from dkae.spectral import KernelPCA
 from study.tests.helpers import SMOKE, Quiet, changed, run_study
 
-BOTH = PAPER.recipe_names
-ONE = {"names": ["tradeoff"], "recipes": ["default"]}
+ALL = PAPER.recipe_names
+ONE = {"names": ["tradeoff"], "recipes": ["network"], "n_seeds": 1}
+
+#: What the history of a network has.
+PHASES = {
+    "paper": {"layer 1", "layer 2", "layer 3", "layer 4", "fine-tuning"},
+    "default": {"decoder"},
+    "network": {"fine-tuning", "decoder"},
+}
 
 # Patches the checkpoint to be written after each epoch, and kills itself after some steps.
 KILLED = """
@@ -49,12 +57,12 @@ class Killer(Quiet):
             os.kill(os.getpid(), signal.SIGKILL)
 
 recipe, n_jobs = sys.argv[3], int(sys.argv[4])
-run_study(Path(sys.argv[1]), ["tradeoff"], [recipe], reporter=Killer(), n_jobs=n_jobs)
+run_study(Path(sys.argv[1]), ["tradeoff"], [recipe], 1, reporter=Killer(), n_jobs=n_jobs)
 """
 
 
 def test_all_jobs_leave_a_result(smoke, runs):
-    names = {job.name for e in PAPER.experiments for job in e.jobs(SMOKE, BOTH)}
+    names = {job.name for e in PAPER.experiments for job in e.jobs(SMOKE, ALL)}
     assert {path.stem for path in smoke.glob("*.json")} == names
     assert len(runs) == len(names)
 
@@ -67,15 +75,18 @@ def test_a_result_says_where_it_comes_from(runs):
         assert run.config["scale"]["name"] == run.scale == "smoke"
         assert run.models
         for model in run.models.values():
-            losses = model["history"]["fine-tuning"]
-            layers = {"layer 1", "layer 2", "layer 3", "layer 4"}
-            others = {"paper": layers, "default": {"decoder"}}[run.recipe]
-            assert set(model["history"]) == {"fine-tuning"} | others
-            n_epochs = model["config"]["params"]["max_iter"]
+            recipe = model["config"]["recipe"]
+            assert set(model["history"]) == PHASES[recipe]
+            assert model["layers"][0] == 784
+            if recipe == "default":
+                continue
+            losses, n_epochs = (
+                model["history"]["fine-tuning"],
+                model["config"]["params"]["max_iter"],
+            )
             assert len(losses["reconstruction_loss"]) == n_epochs
             is_aligned = model["config"]["alignment_weight"] > 0
             assert len(losses.get("alignment_loss", [])) == n_epochs * is_aligned
-            assert model["layers"][0] == 784
         assert run.counts["rows"] == {"train": 600, "validation": 200, "test": 200}
         assert run.counts["mixtures"] == 4 * 5
         assert run.counts["posterior columns"] == 4 * sum(range(2, 7))
@@ -110,7 +121,7 @@ def test_what_no_network_changes_is_measured_once_for_all_recipes(smoke, tmp_pat
     fit = KernelPCA._fit_transform
     monkeypatch.setattr(KernelPCA, "_fit_transform", lambda *args: (fits.append(1), fit(*args))[1])
     n_fits = {}
-    for recipes in (("default",), BOTH):
+    for recipes in (("default",), ALL):
         folder = tmp_path / str(len(recipes))
         shutil.copytree(smoke / "cache", folder / "cache")
         fits.clear()
@@ -120,17 +131,17 @@ def test_what_no_network_changes_is_measured_once_for_all_recipes(smoke, tmp_pat
         for run in read_runs(folder):
             other = read_run(smoke / f"{run.job.name}.json")
             assert (run.scores, run.pictures) == (other.scores, other.pictures)
-    assert n_fits[BOTH] == n_fits["default",] > 0
+    assert n_fits[ALL] == n_fits["default",] > 0
 
 
 def test_a_plan_writes_nothing(tmp_path):
-    plan = make_plan(PAPER, SMOKE, tmp_path / "out", ["lambda"])
-    assert len(plan.todo) == 18
+    plan = make_plan(PAPER, SMOKE, tmp_path / "out", ["lambda"], n_seeds=1)
+    assert len(plan.todo) == len(ALL) * len(ALIGNMENT_WEIGHTS)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_experiment_that_is_named_twice_is_run_once(tmp_path):
-    plan = make_plan(PAPER, SMOKE, tmp_path, ["tradeoff", "tradeoff"], ["paper"])
+    plan = make_plan(PAPER, SMOKE, tmp_path, ["tradeoff", "tradeoff"], ["paper"], 1)
     assert len(plan.todo) == 1
 
 
@@ -190,7 +201,8 @@ def test_a_failure_is_reported_and_the_rest_goes_on(tmp_path):
         return Outcome({"x": 1.0})
 
     reporter, broken = Quiet(), changed("tradeoff", measure=fail)
-    (failure,) = run_study(tmp_path, ["tradeoff"], reporter=reporter, study=broken)
+    both = ("paper", "default")
+    (failure,) = run_study(tmp_path, ["tradeoff"], both, 1, reporter=reporter, study=broken)
     assert (failure.job.recipe, failure.error) == ("paper", "RuntimeError: no luck")
     assert 'raise RuntimeError("no luck")' in failure.trace
     assert [run.recipe for run in read_runs(tmp_path)] == ["default"]
@@ -212,7 +224,7 @@ def test_ctrl_c_ends_the_study_and_the_next_call_goes_on(tmp_path, smoke, monkey
     assert run_study(tmp_path, **ONE, reporter=reporter) == []
     # Four epochs of ten steps and one of the decoder; the last checkpoint was after two.
     assert reporter.n_steps == 3 * 50 - 20
-    assert_same(tmp_path, smoke, "tradeoff-default-seed0.json")
+    assert_same(tmp_path, smoke, "tradeoff-network-seed0.json")
 
 
 @pytest.mark.parametrize(
@@ -221,7 +233,7 @@ def test_ctrl_c_ends_the_study_and_the_next_call_goes_on(tmp_path, smoke, monkey
 def test_a_killed_study_goes_on_to_the_same_numbers(tmp_path, smoke, n_steps):
     kill(tmp_path, n_steps, "paper", n_jobs=1)
     reporter = Quiet()
-    assert run_study(tmp_path, ["tradeoff"], ["paper"], reporter=reporter) == []
+    assert run_study(tmp_path, ["tradeoff"], ["paper"], 1, reporter=reporter) == []
     n_all = 3 * 10 + 3 * (10 + 40)
     assert reporter.n_steps == n_all - n_steps + 1  # an epoch is one step, the last one was lost
     assert_same(tmp_path, smoke, "tradeoff-paper-seed0.json")
@@ -241,12 +253,12 @@ class TestSeveralNetworksAtOnce:
     @pytest.mark.parametrize("n_steps", [33, 77, 98], ids=str)
     def test_killed_they_go_on_to_the_same_numbers(self, tmp_path, smoke, n_steps):
         """Of two networks of 40 steps end to end and 10 of the decoder, one is in its last ten."""
-        kill(tmp_path, n_steps, "default", n_jobs=2)
+        kill(tmp_path, n_steps, "network", n_jobs=2)
         reporter = Quiet()
-        assert run_study(tmp_path, ["tradeoff"], ["default"], reporter=reporter, n_jobs=2) == []
+        assert run_study(tmp_path, **ONE, reporter=reporter, n_jobs=2) == []
         lost = reporter.n_steps + n_steps - 3 * 50
         assert 0 < lost <= 2 * 10  # an epoch of each
-        assert_same(tmp_path, smoke, "tradeoff-default-seed0.json")
+        assert_same(tmp_path, smoke, "tradeoff-network-seed0.json")
 
     def test_the_numbers_are_the_same(self, tmp_path, smoke):
         reporter = Quiet()
@@ -255,8 +267,9 @@ class TestSeveralNetworksAtOnce:
         assert names == {path.name for path in smoke.glob("[tl]*.json")}
         for name in names:
             assert_same(tmp_path, smoke, name)
-        # Each network once, the layers below the codes of the recipe paper once.
-        assert len(set(reporter.trainings)) == len(reporter.trainings) == 2 * 9
+        # Each network once, of two seeds; the one without a kernel is that of two recipes.
+        n_networks = len(ALL) * len(ALIGNMENT_WEIGHTS) - 1
+        assert len(set(reporter.trainings)) == len(reporter.trainings) == 2 * n_networks
         assert not list((tmp_path / "cache").glob("*.checkpoint"))
 
     def test_a_network_that_fails_does_not_stop_the_others(self, tmp_path, monkeypatch):
@@ -266,22 +279,24 @@ class TestSeveralNetworksAtOnce:
             return train(self, training, callbacks)
 
         monkeypatch.setattr(Workshop, "train", fail)
-        (failure,) = run_study(tmp_path, ["lambda"], ["default"], n_jobs=2)
+        (failure,) = run_study(tmp_path, ["lambda"], ["network"], 1, n_jobs=2)
         assert (failure.job.point, failure.error) == (0.75, "RuntimeError: no luck")
-        assert len(read_runs(tmp_path)) == 8
+        assert len(read_runs(tmp_path)) == len(ALIGNMENT_WEIGHTS) - 1
 
     def test_ctrl_c_ends_all_of_them_and_the_next_call_goes_on(self, tmp_path, smoke, monkeypatch):
         monkeypatch.setattr("dkae.training.checkpoint.EVERY_SECONDS", 0)
         before, reporter = set(threading.enumerate()), Quiet()
         interrupted = {"study": changed("lambda", measure=_ctrl_c), "reporter": reporter}
+        sweep = {"names": ["lambda"], "recipes": ["network"], "n_seeds": 1, "n_jobs": 2}
+        n_steps = len(ALIGNMENT_WEIGHTS) * 50
         with pytest.raises(KeyboardInterrupt):
-            run_study(tmp_path, ["lambda"], ["default"], n_jobs=2, **interrupted)
+            run_study(tmp_path, **sweep, **interrupted)
         assert set(threading.enumerate()) == before
-        assert 50 <= reporter.n_steps < 9 * 50
-        assert run_study(tmp_path, ["lambda"], ["default"], reporter=reporter, n_jobs=2) == []
+        assert 50 <= reporter.n_steps < n_steps
+        assert run_study(tmp_path, **sweep, reporter=reporter) == []
         # Of each of the two networks at most an epoch of ten steps was lost.
-        assert 9 * 50 <= reporter.n_steps <= 9 * 50 + 2 * 10
-        assert_same(tmp_path, smoke, "lambda-default-0.9-seed0.json")
+        assert n_steps <= reporter.n_steps <= n_steps + 2 * 10
+        assert_same(tmp_path, smoke, "lambda-network-0.9-seed0.json")
 
     def test_a_worker_that_is_interrupted_ends_the_study(self, tmp_path):
         class Impatient(Quiet):
@@ -291,7 +306,7 @@ class TestSeveralNetworksAtOnce:
                     raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            run_study(tmp_path, ["lambda"], ["default"], reporter=Impatient(), n_jobs=2)
+            run_study(tmp_path, ["lambda"], ["network"], reporter=Impatient(), n_jobs=2)
 
     def test_a_few_seeds_make_each_kernel_once(self, tmp_path, monkeypatch):
         fits = []

@@ -55,7 +55,7 @@ def test_the_page_has_its_experiments_and_recipes(page):
     assert "8 × 8 digits" in text
     for name in ("width", "back"):
         assert f'<h2 id="{name}">' in page
-    assert "What the library recipe changes" in text
+    assert "What other recipes change" in text
     assert "The paper’s numbers" not in text
     assert "python tiny_study.py width --scale seconds" in text
     assert "dkae reproduce" not in text

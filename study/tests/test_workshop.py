@@ -15,6 +15,7 @@ from dkae_study.paper import PAPER, REG_COVAR
 
 from dkae import DeepKernelizedAutoencoder
 from dkae.kernels import ProbabilisticClusterKernel
+from dkae.networks import KernelLayer
 from dkae.persistence import load, save
 from dkae.spectral import KernelPCA
 from dkae.training import Callback
@@ -133,10 +134,31 @@ def _no_space(model, path):
     raise OSError("No space left on device")
 
 
-def test_the_default_recipe_pretrains_nothing(workshop):
-    model = workshop.train(NetworkSpec("default", 0, 0.1, 8))
-    assert {record["phase"] for record in model.history_} == {"fine-tuning", "decoder"}
+@pytest.mark.parametrize(
+    ("recipe", "phases"),
+    [("default", {"decoder"}), ("network", {"fine-tuning", "decoder"})],
+)
+def test_recipes_of_the_library_pretrain_nothing(workshop, recipe, phases):
+    model = workshop.train(NetworkSpec(recipe, 0, 0.1, 8))
+    assert {record["phase"] for record in model.history_} == phases
     assert list(workshop.cache.glob("layers-*")) == []
+
+
+def test_codes_of_the_default_recipe_are_computed_from_the_kernel(workshop):
+    model = workshop.train(NetworkSpec("default", 0, 0.1, 8))
+    again = workshop.train(NetworkSpec("default", 0, 0.1, 8))  # from the cache
+    X = workshop.parts["test"].X
+    assert isinstance(again.network_, KernelLayer)
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    assert isinstance(again.kernel_, ProbabilisticClusterKernel)
+
+
+@pytest.mark.parametrize("other", [{"alignment_weight": 0.0}, {"input_noise": 0.5}], ids=str)
+def test_without_a_kernel_the_default_recipe_shares_the_networks_of_another(workshop, other):
+    spec = replace(NetworkSpec("default", 0, 0.1, 8), **other)
+    training = workshop.trainings.of(spec)
+    assert training is workshop.trainings.of(replace(spec, recipe="network"))
+    assert not training.computes_codes
 
 
 @pytest.mark.parametrize(
@@ -161,7 +183,7 @@ def test_whatever_differs_has_another_hash(workshop, change):
         {"n_train": 500},
         {"batch_size": 40},
         {"kernel": {**SMOKE.kernel, "max_components": 5}},
-        {"schedules": {"paper": {"steps_per_epoch": 2}, "default": {}}},
+        {"schedules": {"paper": {"steps_per_epoch": 2}}},
         {"hidden_layer_sizes": (16,)},
     ],
     ids=lambda change: next(iter(change)),

@@ -82,7 +82,13 @@ def demo(out: Path, steps: int, seed: int, quiet: bool) -> None:
     type=click.IntRange(min=1),
     help="Seeds of each experiment; by default 5 where they are compared, and 1 elsewhere.",
 )
-@click.option("--recipe", type=_Names("recipes"), help="One recipe only; both by default.")
+@click.option(
+    "--recipe",
+    "recipes",
+    type=_Names("recipes"),
+    multiple=True,
+    help="This recipe only; may be given several times. All by default.",
+)
 @click.option(
     "-o",
     "--out",
@@ -101,7 +107,7 @@ def reproduce(
     names: tuple[str, ...],
     scale: str,
     seeds: int | None,
-    recipe: str | None,
+    recipes: tuple[str, ...],
     out: Path | None,
     jobs: int | None,
     dry_run: bool,
@@ -125,7 +131,6 @@ def reproduce(
                 click.echo(f"{experiment.name:<14}{experiment.reference:<34}{experiment.title}")
             return
         folder = Path("results") / scale if out is None else out
-        recipes = () if recipe is None else (recipe,)
         keep_freed_memory()  # before the estimate, which is then timed as the study will run
         plan = make_plan(PAPER, PAPER.scale(scale), folder, names, recipes, seeds)
         n_jobs = choose_jobs(jobs)

@@ -10,6 +10,8 @@ from dkae_study.paper import PAPER
 from dkae_study.results import Job, Run, write_run
 from dkae_study.results.pictures import pack
 
+#: Which digits are denoised, and how much larger errors are.
+PARTS = {"5 and 6": 1.0, "5 and 6, components of all digits": 1.1, "all digits": 1.2}
 METHODS = {
     "clean": [
         "noisy input",
@@ -49,7 +51,7 @@ def invent_run(job: Job, scale: str = "smoke") -> Run:
         recipe=job.recipe,
         seed=job.seed,
         point=job.point,
-        config={"scale": scale_config(PAPER.scale(scale))},
+        config={"scale": scale_config(PAPER.scale(scale), job.recipe)},
         config_hash="0" * 8,
         scores=scores,
         pictures=pictures,
@@ -144,7 +146,7 @@ def _invent_ideal_kernel(job, rng):
 
 def _invent_kernel_pca(job, rng):
     m = np.arange(1, 33)
-    level = {"paper": 0.2, "default": 0.11}[job.recipe] + 0.004 * rng.random()
+    level = {"paper": 0.2, "default": 0.11, "network": 0.15}[job.recipe] + 0.004 * rng.random()
     # The prior is the same for both recipes, so that kernel PCA is.
     inside = 0.8 * m**-0.6 + 0.001 * job.seed
     scores = {"m": m.tolist()}
@@ -170,7 +172,7 @@ def _invent_denoising(job, rng):
             }
             for method, mse in errors.items()
         }
-        for part, factor in {"5 and 6": 1.0, "all digits": 1.2}.items()
+        for part, factor in PARTS.items()
     }
     digits = _digits(rng)
     noisy = digits + 0.25 * rng.standard_normal(digits.shape)

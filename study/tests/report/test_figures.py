@@ -1,6 +1,7 @@
 """Tests of the figures as files of their own, and of their parts."""
 
 import xml.etree.ElementTree as ElementTree
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -45,8 +46,8 @@ def test_plots_are_svg_and_images_png(files):
             "kernel-pca-curves.svg",
             "denoising-errors.svg",
             "code-space-accuracy.svg",
-            *(f"tradeoff-{r}-{k}.png" for r in ("paper", "default") for k in ("digits", "grams")),
-            *(f"denoising-{r}-{p}.png" for r in ("paper", "default") for p in ("clean", "noisy")),
+            *(f"tradeoff-{r}-{k}.png" for r in PAPER.recipe_names for k in ("digits", "grams")),
+            *(f"denoising-{r}-{p}.png" for r in PAPER.recipe_names for p in ("clean", "noisy")),
         ]
     )
 
@@ -85,10 +86,10 @@ def test_axis_labels_have_indices():
 
 
 def test_recipes_differ_in_more_than_colour():
-    paper, default = looks_of(PAPER.recipe_names).values()
-    assert paper.color != default.color
-    assert paper.marker != default.marker
-    assert paper.dash != default.dash
+    for first, second in combinations(looks_of(PAPER.recipe_names).values(), 2):
+        assert first.color != second.color
+        assert first.marker != second.marker
+        assert first.dash != second.dash
     assert len({look.marker for look in LOOKS}) == len(LOOKS)
 
 

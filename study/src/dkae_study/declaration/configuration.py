@@ -33,7 +33,7 @@ _ADDED = {
 #: Parameters that change no result, or that stand elsewhere in a configuration.
 _NEVER = frozenset({"callbacks", "device", "kernel", "kernel_params", "random_state", "verbose"})
 #: Fields of a scale that change no result.
-_NOT_OF_A_SCALE = ("summary", "n_seeds", "caution", "settings")
+_NOT_OF_A_SCALE = ("summary", "n_seeds", "caution", "settings", "axes", "schedules")
 
 
 def estimator_config(estimator: DeepKernelizedAutoencoder) -> dict[str, Any]:
@@ -59,13 +59,11 @@ def _with_names_in_results(params: Mapping[str, Any]) -> dict[str, Any]:
     return {renamed.get(name, name): value for name, value in kept.items()}
 
 
-def scale_config(scale: Scale) -> dict[str, Any]:
-    """Return everything of a scale that a result depends on, as JSON can hold it."""
+def scale_config(scale: Scale, recipe: str) -> dict[str, Any]:
+    """Return everything of a scale that a recipe's results depend on, as JSON can hold it."""
     fields = asdict(scale)
     config = {name: value for name, value in fields.items() if name not in _NOT_OF_A_SCALE}
-    config["schedules"] = {
-        recipe: _with_names_in_results(schedule) for recipe, schedule in scale.schedules.items()
-    }
+    config["schedule"] = _with_names_in_results(scale.schedules[recipe])
     plain: dict[str, Any] = json.loads(json.dumps(config | fields["settings"]))
     return plain
 

@@ -51,8 +51,6 @@ class Sweep:
 
     axis: str
     values: Callable[[Scale], Sequence[Point]]
-    #: Values that are run with the first seed only, because each needs networks of its own.
-    first_seed_only: frozenset[Point] = frozenset()
 
 
 def _none(findings: Findings) -> list[Any]:
@@ -100,12 +98,10 @@ class Experiment:
     def jobs(self, scale: Scale, recipes: Sequence[str], n_seeds: int | None = None) -> list[Job]:
         """Return the jobs at a scale, the first seed of all recipes and values first."""
         points = [None] if self.sweep is None else list(self.sweep.values(scale))
-        once = frozenset() if self.sweep is None else self.sweep.first_seed_only
         n = min(self.n_seeds, scale.n_seeds) if n_seeds is None else n_seeds
         return [
             Job(self.name, recipe, seed, point)
             for seed in range(n)
             for recipe in recipes
             for point in points
-            if seed == 0 or point not in once
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from dkae import DeepKernelizedAutoencoder
     from dkae.kernels import Kernel
-    from dkae_study.declaration.experiment import Experiment
+    from dkae_study.declaration.experiment import Experiment, NetworkSpec
 
 
 class Part(NamedTuple):
@@ -52,6 +52,9 @@ class Recipe:
     summary: str
     #: Returns an unfitted estimator with some parameters overridden.
     make: Callable[..., DeepKernelizedAutoencoder]
+    #: The recipe of its networks where codes cannot be computed from the kernel (λ = 0, or noise
+    #: on the input), if that is another.
+    without_kernel: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,12 +72,15 @@ class Scale:
     #: N_c where it is not swept over.
     n_components: int
     batch_size: int
-    #: How long a recipe trains: parameters of the estimator, by the recipe's name.
+    #: How long a recipe trains, and its widths if they are others: parameters of the estimator, by
+    #: the recipe's name.
     schedules: Mapping[str, Mapping[str, Any]]
     #: At most so many seeds.
     n_seeds: int
     #: What single experiments need to know of a scale, by name.
     settings: Mapping[str, Any] = field(default_factory=dict)
+    #: The values of axes that depend on the scale; a result depends on its own value alone.
+    axes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     #: What a reader of its verdicts must know.
     caution: str = ""
 
@@ -82,6 +88,10 @@ class Scale:
         """Return the number of rows of each part."""
         held_out = self.n_held_out
         return {"train": self.n_train, "validation": held_out, "test": held_out}
+
+    def width(self, recipe: str) -> int:
+        """Return a recipe's N_c where it is not swept over."""
+        return int(self.schedules[recipe].get("n_components", self.n_components))
 
 
 class _Named(Protocol):
@@ -103,7 +113,7 @@ class Study:
     #: Returns an unfitted kernel from the parameters of a scale and a `random_state`.
     kernel: Callable[..., Kernel]
     scales: tuple[Scale, ...]
-    #: In the order in which they stand side by side; contrasts compare the second to the first.
+    #: In the order in which they stand side by side; contrasts compare all others to the first.
     recipes: tuple[Recipe, ...]
     experiments: tuple[Experiment, ...]
     #: Numbers that every result states of the fitted kernel.
@@ -145,12 +155,18 @@ class Study:
 
     def estimator(self, scale: Scale, recipe: str) -> DeepKernelizedAutoencoder:
         """Return a recipe's estimator at a scale, unfitted."""
-        return _find("recipe", recipe, self.recipes).make(
-            n_components=scale.n_components,
-            hidden_layer_sizes=scale.hidden_layer_sizes,
-            batch_size=scale.batch_size,
-            **scale.schedules[recipe],
-        )
+        shape = {
+            "n_components": scale.n_components,
+            "hidden_layer_sizes": scale.hidden_layer_sizes,
+            "batch_size": scale.batch_size,
+        }
+        return _find("recipe", recipe, self.recipes).make(**(shape | dict(scale.schedules[recipe])))
+
+    def network_of(self, spec: NetworkSpec) -> NetworkSpec:
+        """Return the network that a recipe means: another's where there is no kernel to use."""
+        other = _find("recipe", spec.recipe, self.recipes).without_kernel
+        has_kernel = spec.alignment_weight > 0 and spec.input_noise == 0
+        return spec if has_kernel or not other else replace(spec, recipe=other)
 
     def parts(self, scale: Scale) -> dict[str, Part]:
         """Return the rows for training, validation and test; at small scales the first of each."""

@@ -97,7 +97,7 @@ def _resolve(workshop: Workshop, job: Job, folder: Path) -> Assignment:
         "recipe": job.recipe,
         "seed": job.seed,
         "point": job.point,
-        "scale": scale_config(scale),
+        "scale": scale_config(scale, job.recipe),
         "kernel": kernel_config(study, scale, job.seed),
         "networks": {name: training.hash for name, training in trainings.items()},
         "constants": dict(experiment.constants),

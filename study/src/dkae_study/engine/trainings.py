@@ -37,6 +37,11 @@ class Training:
     below: Training | None = None
 
     @property
+    def computes_codes(self) -> bool:
+        """Whether codes are computed from the kernel, which must then be known at new rows."""
+        return bool(self.estimator.network == "kernel_layer")
+
+    @property
     def is_done(self) -> bool:
         """Whether the model is in the cache."""
         return self.path.exists()
@@ -58,7 +63,8 @@ class Trainings:
         self._layers: dict[tuple[str, int], Training] = {}
 
     def of(self, spec: NetworkSpec) -> Training:
-        """Return the training of a network."""
+        """Return the training of a network, which recipes may share."""
+        spec = self.study.network_of(spec)
         if spec not in self._networks:
             self._networks[spec] = self._resolve_network(spec)
         return self._networks[spec]

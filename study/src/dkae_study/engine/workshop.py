@@ -147,7 +147,9 @@ class Workshop:
         """
         model: DeepKernelizedAutoencoder = clone(training.estimator)
         X, gram = self.parts["train"].X, None
-        if training.spec is not None:
+        if training.spec is not None and training.computes_codes:
+            model.kernel = self.kernel(training.spec.seed)
+        elif training.spec is not None:
             gram = self.gram(training.spec.seed, "train")
             model.kernel = "precomputed"  # its file must not name another kernel
         if lower is not None:
@@ -158,7 +160,7 @@ class Workshop:
         model.fit(X, gram=gram, checkpoint=checkpoint)
         note["seconds"] = round(time.perf_counter() - start, 1)
         # As it comes from the cache: neither what watched it nor what it started from.
-        model.set_params(callbacks=None, network="stacked")
+        model.set_params(callbacks=None, network=training.estimator.network)
         with replacing(training.path.with_suffix(".json")) as temporary:
             temporary.write_text(json.dumps(note), encoding="utf-8")
         save(model, training.path)

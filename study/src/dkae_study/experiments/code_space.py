@@ -46,8 +46,8 @@ REGULARISATION = 0.01
 
 def _networks(scale: Scale, job: Job) -> dict[str, NetworkSpec]:
     return {
-        "plain autoencoder": NetworkSpec(job.recipe, job.seed, 0.0, scale.n_components),
-        "dkAE": NetworkSpec(job.recipe, job.seed, 0.1, scale.n_components),
+        "plain autoencoder": NetworkSpec(job.recipe, job.seed, 0.0, scale.width(job.recipe)),
+        "dkAE": NetworkSpec(job.recipe, job.seed, 0.1, scale.width(job.recipe)),
     }
 
 
@@ -190,7 +190,7 @@ CODE_SPACE = Experiment(
     data="networks and classifier from the training part; the test part is classified "
     "and clustered",
     methods=("raw input", "kernel PCA", "plain autoencoder (λ = 0)", "dkAE (λ = 0.1)"),
-    n_seeds=1,
+    n_seeds=5,
     metrics={
         "linear classifier": "accuracy of a logistic regression on standardised features",
         "k-means, spectral": "accuracy under the best matching, normalised mutual information, "

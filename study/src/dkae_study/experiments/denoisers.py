@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,9 +13,11 @@ from dkae.grams import Gram
 from dkae.spectral import KernelPCA, PreImage
 from dkae_study.engine.workshop import Workshop
 
-#: The digits of Table 2, and those that are denoised beside it.
-PAIR, ALL_DIGITS = "5 and 6", "all digits"
-DIGITS = {PAIR: (5, 6), ALL_DIGITS: tuple(range(10))}
+#: The digits of Table 2, the same with components of all digits, and all digits.
+PAIR, PAIR_OF_ALL, ALL_DIGITS = "5 and 6", "5 and 6, components of all digits", "all digits"
+_TEN = tuple(range(10))
+#: The digits that are denoised, and those whose components are used.
+DIGITS = {PAIR: ((5, 6), (5, 6)), PAIR_OF_ALL: ((5, 6), _TEN), ALL_DIGITS: (_TEN, _TEN)}
 NOISE = 0.25
 N_COMPONENTS = 32
 #: Strength of the pre-image's regularisation that the paper found.
@@ -35,11 +37,15 @@ class Task(NamedTuple):
     noisy: NDArray[Any]
 
 
-def make_task(workshop: Workshop, classes: Sequence[int], seed: int) -> Task:
-    """Return the rows of some classes, and those of the test part with the noise of a seed."""
+def make_task(workshop: Workshop, digits: str, seed: int) -> Task:
+    """Return training rows for components, and test rows without and with the noise of a seed."""
+    denoised, learned = DIGITS[digits]
     train, test = (
         part.X[np.isin(part.y, classes)]
-        for part in (workshop.parts["train"], workshop.parts["test"])
+        for part, classes in (
+            (workshop.parts["train"], learned),
+            (workshop.parts["test"], denoised),
+        )
     )
     noise = np.random.default_rng(seed).standard_normal(test.shape, dtype=np.float32)
     return Task(train, test, test + np.float32(NOISE) * noise)

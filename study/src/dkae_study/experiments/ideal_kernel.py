@@ -40,8 +40,8 @@ OTHER_REG_COVAR = 1e-6
 
 def _networks(scale: Scale, job: Job) -> dict[str, NetworkSpec]:
     return {
-        "K_AE": NetworkSpec(job.recipe, job.seed, 0.0, scale.n_components),
-        "C": NetworkSpec(job.recipe, job.seed, 0.1, scale.n_components),
+        "K_AE": NetworkSpec(job.recipe, job.seed, 0.0, scale.width(job.recipe)),
+        "C": NetworkSpec(job.recipe, job.seed, 0.1, scale.width(job.recipe)),
     }
 
 

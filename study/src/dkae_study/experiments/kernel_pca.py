@@ -31,7 +31,7 @@ PAPER_CROSSING = 16
 
 
 def _networks(scale: Scale, job: Job) -> dict[str, NetworkSpec]:
-    return {"dkae": NetworkSpec(job.recipe, job.seed, 0.1, scale.n_components)}
+    return {"dkae": NetworkSpec(job.recipe, job.seed, 0.1, scale.width(job.recipe))}
 
 
 def _measure(workshop: Workshop, job: Job, models: Models) -> Outcome:

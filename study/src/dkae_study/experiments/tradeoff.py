@@ -40,7 +40,8 @@ MSE_AIM = 0.008
 
 
 def _networks(scale: Scale, job: Job) -> dict[str, NetworkSpec]:
-    return {f"{w:g}": NetworkSpec(job.recipe, job.seed, w, scale.n_components) for w in WEIGHTS}
+    width = scale.width(job.recipe)
+    return {f"{w:g}": NetworkSpec(job.recipe, job.seed, w, width) for w in WEIGHTS}
 
 
 def _measure(workshop: Workshop, job: Job, models: Models) -> Outcome:
@@ -169,7 +170,7 @@ TRADEOFF = Experiment(
     "matrix beside those of the codes at λ = 0 and 0.1.",
     data="networks from the training part, losses on the test part",
     methods=("dkAE", "plain stacked autoencoder (λ = 0)"),
-    n_seeds=1,
+    n_seeds=5,
     metrics=SCORES,
     constants={"alignment weights": WEIGHTS, "rows of a class": N_GRAM_ROWS},
     assumptions=(

@@ -1,4 +1,4 @@
-"""The table of what the second recipe of a study changes, as text."""
+"""The table of what the other recipes of a study change against its first, as text."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from dkae_study.results import Estimate, Run, select
 
 @dataclass(frozen=True)
 class ContrastRow:
-    """A number with both recipes, their difference, and what that means."""
+    """A number with the first recipe and another, their difference, and what that means."""
 
     experiment: str
+    #: The other recipe.
+    recipe: str
     text: str
     first: str
     second: str
@@ -24,21 +26,30 @@ class ContrastRow:
 
 
 def contrast_rows(study: Study, runs: Sequence[Run]) -> list[ContrastRow]:
-    """Return a row for each contrast of which the first two recipes both have runs."""
-    recipes, rows = study.recipe_names[:2], []
-    for experiment in study.experiments if len(recipes) == 2 else ():
+    """Return a row for each contrast and each recipe that has runs of it, as the first has."""
+    (first, *others), rows = study.recipe_names, []
+    for experiment in study.experiments:
         chosen = select(runs, experiment.name)
         for contrast in experiment.contrasts:
-            found = contrast_recipes(contrast, chosen, recipes)
-            if found is not None:
-                rows.append(_format(experiment.name, found))
+            for other in others:
+                found = contrast_recipes(contrast, chosen, (first, other))
+                if found is not None:
+                    rows.append(_format(experiment.name, other, found))
     return rows
 
 
-def _format(experiment: str, found: Difference) -> ContrastRow:
+def _format(experiment: str, recipe: str, found: Difference) -> ContrastRow:
     first, second = (_from_to(ends, found.contrast.digits) for ends in (found.first, found.second))
-    text, difference = found.contrast.text, _sides(found)
-    return ContrastRow(experiment, text, first, second, difference, found.change, found.n_seeds)
+    return ContrastRow(
+        experiment,
+        recipe,
+        found.contrast.text,
+        first,
+        second,
+        _sides(found),
+        found.change,
+        found.n_seeds,
+    )
 
 
 def _from_to(values: Sequence[Estimate], digits: int) -> str:

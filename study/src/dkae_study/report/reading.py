@@ -101,13 +101,14 @@ def _versions(runs: Sequence[Run]) -> dict[str, dict[str, set[str]]]:
     for run in runs:
         note("study", {"version": run.config.get("version")}, run)
         note(f"experiment {run.experiment!r}", run.config.get("constants", {}), run)
-        note(f"scale {run.scale!r}", run.config.get("scale", {}), run)
+        note(f"scale {run.scale!r}, recipe {run.recipe!r}", run.config.get("scale", {}), run)
         kernel = run.config.get("kernel", {}).get("params", {})
         note("kernel", {k: v for k, v in kernel.items() if k != "random_state"}, run)
         for model in run.models.values():
-            params = model.get("config", {}).get("params", {})
-            recipe = {k: v for k, v in params.items() if k not in _OF_A_NETWORK}
-            note(f"recipe {run.recipe!r}", recipe, run)
+            config = model.get("config", {})
+            recipe = {k: v for k, v in config.get("params", {}).items() if k not in _OF_A_NETWORK}
+            # Recipes may share networks.
+            note(f"recipe {config.get('recipe', run.recipe)!r}", recipe, run)
     return found
 
 
