@@ -14,17 +14,23 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from dkae._runtime.checks import check_integer
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
 from dkae._runtime.rows import LazyRows
+from dkae._runtime.states import StateMixin, check_finite_number
 from dkae.alignment import check_width
 from dkae.grams import Floats, Gram, check_block, read_block, sample_rows
 from dkae.kernels import Kernel, gram_of, kernel_named, kernel_of
+from dkae.kernels.attaching import N_PROBES, HasKernel
+from dkae.kernels.formulas import EvaluatedRows
 from dkae.metrics.comparison import compare_grams
 from dkae.metrics.quality import Quality
 from dkae.networks import (
     Autoencoder,
     Factory,
+    KernelLayer,
     KernelLayerNetwork,
+    Scaling,
     decode_rows,
     encode_rows,
     scaled,
@@ -47,6 +53,8 @@ N_SAMPLE_ROWS = 512
 
 
 class DeepKernelizedAutoencoder(
+    StateMixin,
+    HasKernel,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]  # scikit-learn is untyped
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
@@ -515,6 +523,34 @@ class DeepKernelizedAutoencoder(
                 "rows"
             )
         return self.kernel_.on(self._kernel_rows(self._check_rows(X, reset=False), self.kernel_))
+
+    # --- what a file holds -------------------------------------------------------------------
+
+    def _probe_rows(self) -> Floats:
+        """Return what the decoder makes of random codes: rows that are nobody's."""
+        shape = (N_PROBES, self.n_components_)
+        codes = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+        # As large as those of a kernel with κ(x, x) = 1.
+        codes /= np.sqrt(np.float32(max(abs(self.kernel_scale_), 1e-12) * self.n_components_))
+        return decode_rows(self._maps, codes)
+
+    def _set_kernel(self, kernel: Kernel) -> None:
+        for module in self.network_.modules():
+            if isinstance(module, EvaluatedRows):
+                module.attach(kernel)
+        self.kernel_ = kernel
+
+    def _check_state(self) -> None:
+        if not isinstance(self.network_, nn.Module):
+            raise ValueError("network_ is no network")
+        if self.scaling_ is not None and not isinstance(self.scaling_, Scaling):
+            raise ValueError("scaling_ is no scaling")
+        if isinstance(self.network_, KernelLayer):
+            self.scaling_ = self.network_.decoder.scaling  # type: ignore[assignment]
+        if self.kernel_ is not None and not isinstance(self.kernel_, Kernel):
+            raise ValueError("kernel_ is no kernel")
+        check_finite_number("kernel_scale_", self.kernel_scale_)
+        check_integer("n_components_", self.n_components_, at_least=1)
 
     # --- the parts of fit --------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from dkae._runtime.states import StateMixin
 from dkae.grams import Floats, Gram, RowsGram, as_rows, finite_float32
 
 
@@ -30,7 +31,7 @@ def fitted(kernel: Kernel, X: Any, y: object) -> Kernel:
     return kernel if kernel.__sklearn_is_fitted__() else copy.copy(kernel).fit(X, y)
 
 
-class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
+class Kernel(StateMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
     """A kernel function κ(x, y), with parameters in scikit-learn's convention."""
 
     #: Whether it takes rows with missing values, NaN; one that does not sees means in their place.

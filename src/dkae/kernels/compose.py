@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from dkae._runtime.checks import check_integer, check_number
+from dkae._runtime.states import check_array, check_finite_number
 from dkae.grams import CombinedGram, Floats, Gram, RowsGram, as_rows, sample_rows
 from dkae.kernels.base import Kernel, fitted
 
@@ -59,6 +60,14 @@ class SumKernel(Kernel):
     def _sum(self, *blocks: Floats) -> Floats:
         return reduce(operator.add, map(operator.mul, self.weights_, blocks))
 
+    def _check_state(self) -> None:
+        parts = _check_parts(self)
+        if not hasattr(self, "weights_"):
+            return
+        if not isinstance(self.weights_, list) or len(self.weights_) != len(parts):
+            raise ValueError(f"weights_ are not those of {len(parts)} kernels")
+        self.weights_ = [np.float32(check_finite_number("a weight", w)) for w in self.weights_]
+
 
 class ProductKernel(Kernel):
     r"""Product, :math:`\prod_i \kappa_i(x, y)`."""
@@ -77,6 +86,9 @@ class ProductKernel(Kernel):
 
     def on(self, X: Any) -> Gram:
         return CombinedGram([kernel.on(X) for kernel in self.kernels_], _multiply, self)
+
+    def _check_state(self) -> None:
+        _check_parts(self)
 
 
 class NormalizedKernel(Kernel):
@@ -105,6 +117,9 @@ class NormalizedKernel(Kernel):
         gram = self.kernel_.on(X)
         factors = RowsGram(_inverse_roots(gram.diagonal()), partial(_outer, np.multiply), str(self))
         return CombinedGram([gram, factors], _multiply, self)
+
+    def _check_state(self) -> None:
+        _check_kernels([self.kernel, getattr(self, "kernel_", self.kernel)])
 
 
 class CenteredKernel(Kernel):
@@ -147,12 +162,31 @@ class CenteredKernel(Kernel):
         shifts = RowsGram(self._means(X) - self.mean_ / 2, partial(_outer, np.add), str(self))
         return CombinedGram([self.kernel_.on(X), shifts], operator.sub, self)
 
+    def _check_state(self) -> None:
+        _check_kernels([self.kernel, getattr(self, "kernel_", self.kernel)])
+        if hasattr(self, "kernel_"):
+            check_array("reference_", self.reference_, (None,) * self.reference_.ndim)
+            self.mean_ = np.float32(check_finite_number("mean_", self.mean_))
+
     def _means(self, X: Any) -> Floats:
         """Return the mean of κ(x, z) over the reference rows z, for each x, in chunks of rows."""
         chunks = [X[i : i + 1024] for i in range(0, len(X), 1024)]
         return np.concatenate(
             [self.kernel_.gram(c, self.reference_).mean(axis=1, dtype=np.float64) for c in chunks]
         ).astype(np.float32)
+
+
+def _check_kernels(kernels: Any) -> None:
+    if not isinstance(kernels, list | tuple) or not all(isinstance(k, Kernel) for k in kernels):
+        raise ValueError("a kernel is made of what is no kernel")
+
+
+def _check_parts(kernel: Any) -> list[Kernel]:
+    """Return the fitted parts of a sum or product that was read from a file."""
+    parts: list[Kernel] = getattr(kernel, "kernels_", [])
+    _check_kernels(kernel.kernels)
+    _check_kernels(parts)
+    return parts
 
 
 def _fit_all(kernels: Sequence[Kernel], X: Any, y: object) -> list[Kernel]:

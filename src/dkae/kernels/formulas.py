@@ -90,12 +90,24 @@ class EvaluatedRows(nn.Module):
     is_smooth = False
     rows: Tensor
 
-    def __init__(self, kernel: Kernel, rows: Floats) -> None:
+    def __init__(self, kernel: Kernel | None, rows: Floats) -> None:
         super().__init__()
-        self.towards = kernel.towards(rows)
         self.register_buffer("rows", torch.tensor(rows))
+        self.kernel: Kernel | None = None
+        if kernel is not None:
+            self.attach(kernel)
+
+    def attach(self, kernel: Kernel) -> None:
+        """Take the kernel, of which a model that was read from a file may know nothing."""
+        self.kernel = kernel
+        self.towards = kernel.towards(self.rows.numpy())
 
     def forward(self, x: Tensor) -> Tensor:
+        if self.kernel is None:
+            raise ValueError(
+                "codes are made of values of a kernel that the model's file does not hold: call "
+                "model.attach_kernel(kernel) first"
+            )
         block = self.towards(x.detach().cpu().numpy())
         return torch.from_numpy(block).to(x.device)
 
@@ -103,7 +115,7 @@ class EvaluatedRows(nn.Module):
         return copy.copy(self)  # a fitted kernel does not change, and may be large
 
     def extra_repr(self) -> str:
-        return f"{self.towards.kernel}, {len(self.rows)} rows"
+        return f"{self.kernel}, {len(self.rows)} rows"
 
 
 class Filled(nn.Module):

@@ -8,6 +8,7 @@ from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
 from dkae._runtime.checks import check_choice, check_number
+from dkae._runtime.states import check_finite_number
 from dkae.grams import Floats, as_rows
 from dkae.kernels.bandwidth import choose_gamma
 from dkae.kernels.base import Kernel, vectors
@@ -60,6 +61,13 @@ class PairwiseKernel(Kernel):
         check_number("coef0", self.coef0, -math.inf)
         self.gamma_ = choose_gamma(self.gamma, self.metric, vectors(as_rows(X)))
         return self
+
+    def _check_state(self) -> None:
+        check_choice("kernel", self.metric, pairwise_names())
+        for name in ("degree", "coef0"):
+            check_finite_number(name, getattr(self, name))
+        if getattr(self, "gamma_", None) is not None:
+            check_finite_number("gamma_", self.gamma_)
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
         check_is_fitted(self)

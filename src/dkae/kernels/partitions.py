@@ -15,9 +15,11 @@ from scipy import sparse
 from sklearn.ensemble import RandomTreesEmbedding
 
 from dkae._runtime.checks import check_integer
+from dkae._runtime.trees import State
 from dkae.grams import Floats, Gram, RowsGram
 from dkae.kernels.base import Kernel, vectors
 from dkae.kernels.features import FeatureKernel, check_fitted
+from dkae.kernels.forests import ArrayForest, node_counts
 
 
 def agreements(a: NDArray[Any], b: NDArray[Any]) -> Floats:
@@ -85,11 +87,24 @@ class ForestKernel(FeatureKernel):
         """Return Φ(x): 1 / √n_trees at the leaf of x in each tree, 0 elsewhere."""
         leaves = self._leaves(X)
         n_rows, n_trees = leaves.shape
-        n_nodes = np.array([tree.tree_.node_count for tree in np.ravel(self.forest_.estimators_)])
+        n_nodes = node_counts(self.forest_)
         columns = (np.cumsum(n_nodes) - n_nodes + leaves).ravel()
         ones = np.full(columns.size, 1 / np.sqrt(n_trees), dtype=np.float32)
         bounds = np.arange(0, columns.size + 1, n_trees)
         return sparse.csr_array((ones, columns, bounds), shape=(n_rows, n_nodes.sum()))
+
+    def to_state(self) -> State:
+        state = super().to_state()
+        given = state["params"]["forest"] = ArrayForest.of(self.forest)
+        if hasattr(self, "forest_"):
+            is_given = self.forest_ is self.forest
+            state["learnt"]["forest_"] = given if is_given else ArrayForest.of(self.forest_)
+        return state
+
+    def _check_state(self) -> None:
+        for forest in (self.forest, getattr(self, "forest_", None)):
+            if forest is not None and not isinstance(forest, ArrayForest):
+                raise ValueError("the forest is none")
 
     # From the leaves themselves: faster than Φ, and one or two bytes for each row and tree.
     diag = Kernel.diag

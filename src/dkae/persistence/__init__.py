@@ -1,198 +1,249 @@
-"""A fitted model as one safe file: the weights in safetensors, everything else as JSON within it.
+"""Everything that is fitted as one safe file: tensors in safetensors, the rest as JSON within it.
 
-Nothing in the file is ever executed, unlike a pickle. A kernel that is code of the user's (a
-callable, a Gaussian-process kernel, a Gram matrix) cannot stand in such a file: the loaded model
-maps there and back all the same, and `score` asks for the Gram matrix.
-
-A pipeline of a `StandardScaler` and a model is one file too, in a format that earlier versions
-refuse: they would leave the scaler out.
+A file has a checksum, is written whole or not at all, and has the same bytes for the same model.
+Nothing in it is ever executed, and no name in it is ever imported: it may name the kinds of objects
+of `dkae.persistence.models.REGISTRY`, and no others.
 """
 
-import contextlib
 import json
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors
-from safetensors.torch import save_file
+import torch
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
-from torch import Tensor, nn
+from sklearn.utils.validation import check_is_fitted
 
 from dkae import __version__
+from dkae._runtime.container import (
+    Content,
+    ModelFileError,
+    read_container,
+    read_metadata,
+    write_container,
+)
 from dkae._runtime.devices import choose_device
 from dkae._runtime.files import replacing
+from dkae._runtime.fitting import warn_caller
+from dkae._runtime.trees import NotPlainError, decode, encode
 from dkae.estimator import DeepKernelizedAutoencoder
-from dkae.networks import KernelLayer, KernelLayerNetwork
-from dkae.persistence.kernels import PREFIX, describe_kernel, rebuild_kernel
-from dkae.persistence.networks import (
-    describe_network,
-    describe_scaling,
-    describe_stack,
-    rebuild_network,
-    rebuild_scaling,
+from dkae.kernels.attaching import HasKernel
+from dkae.networks import build_network, check_network
+from dkae.persistence.migrations import FORMAT_1, model_of_format_1
+from dkae.persistence.models import MODELS, REGISTRY, why_not_plain
+from dkae.persistence.networks import OwnNetwork
+
+__all__ = ["ModelFileError", "info", "load", "replacing", "save"]
+
+#: A version that changes what a file means gets another number, and a migration.
+FORMAT = "dkae model 3"
+_PREFIX, _NEWEST = "dkae model ", 3
+#: Whatever a file with a right checksum may still do wrong.
+_WRONG = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    RuntimeError,
+    TypeError,
+    ValueError,
 )
-from dkae.persistence.pipelines import describe_pipeline, rebuild_pipeline, split_pipeline
-from dkae.persistence.plain import plain
-from dkae.training.building import is_own
-
-__all__ = ["ModelFileError", "load", "replacing", "save"]
-
-#: Version 1 has no scaling; those who know only that version would leave it out, and must not read
-#: a file with one.
-FORMAT = "dkae model 2"
-FORMATS = ("dkae model 1", FORMAT)
-#: Of a file with a scaler before the model.
-PIPELINE_FORMAT = "dkae pipeline 1"
-
-#: Learned attributes that are plain data; those of the second line came with version 2.
-_PLAIN_ATTRIBUTES = ("history_", "kernel_scale_", "n_features_in_", "n_iter_")
-_LATER_ATTRIBUTES = ("alignment_", "centered_alignment_", "r2_")
-#: Parameters of files of version 1: what is not in a file must not turn into the default when `fit`
-#: is called again.
-_VERSION_1 = {
-    "alignment": "frobenius",
-    "network": "stacked",
-    "standardize": False,
-    "layer_norm": False,
-    "decoder_max_iter": 0,
-}
-#: Begins the names of the scaling's tensors, which stand in a kernel layer already.
-_SCALING = "scaling."
 
 
-class ModelFileError(ValueError):
-    """A file is not a dkae model, or is damaged."""
-
-
-def save(model: DeepKernelizedAutoencoder | Pipeline, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: str | os.PathLike[str], *, kernel: bool = True) -> None:
     """Write a fitted model to one file; one of that name is replaced only when all is written.
 
-    The model may be the second step of a pipeline whose first one is a `StandardScaler`.
+    A kernel that is code of yours (a function, a Gram matrix) is not in the file, with a warning;
+    see `attach_kernel` of the loaded model. A network of yours is there with its weights and its
+    name: `load` needs ``network=``.
+
+    Parameters
+    ----------
+    model : DeepKernelizedAutoencoder, KernelPCA, PreImage, ProbabilisticClusterKernel or Pipeline
+        A pipeline has one of them as its last step, and scalers before it.
+    path : path
+        The file, by custom with the suffix ``.safetensors``.
+    kernel : bool, default=True
+        Whether the fitted kernel is in the file. The mixtures of a Probabilistic Cluster Kernel
+        are most of it: 2 · 13,920 · d numbers of eight bytes with the paper's Q and G.
     """
-    pipeline, model = split_pipeline(model)
-    if not isinstance(model, DeepKernelizedAutoencoder):
-        raise ValueError(
-            f"model is a {type(model).__name__}, and only a DeepKernelizedAutoencoder, alone or "
-            "after a StandardScaler, has a model file: pass the one in it, or pickle the whole"
+    last = _check_model(model)
+    fitted_kernel, values, missing = getattr(last, "kernel_", None), None, None
+    if isinstance(last, HasKernel):
+        missing = why_not_plain(fitted_kernel) if kernel else None
+        values = last._stored_kernel_values if fitted_kernel is None else last.kernel_values()
+    left_out = [fitted_kernel] if missing is not None or not kernel else []
+    described, tensors = encode({"model": model, "kernel_values": values}, REGISTRY, left_out)
+    metadata = {
+        "format": FORMAT,
+        "dkae": __version__,
+        "kind": type(model).__name__,
+        "state": json.dumps(described),
+    }
+    write_container(Path(path), metadata, tensors)
+    if missing is not None:
+        warn_caller(
+            f"{path} does not hold {fitted_kernel}, which is code or data of yours ({missing}): "
+            "after load, pass it to model.attach_kernel(kernel)"
         )
-    if not hasattr(model, "network_"):
-        raise ValueError("model is not fitted: call fit before save")
-    header = {"format": FORMAT, "dkae": __version__, "model": json.dumps(_describe(model))}
-    if pipeline is not None:
-        header |= {"format": PIPELINE_FORMAT, "pipeline": json.dumps(describe_pipeline(pipeline))}
-    weights = {name: t.detach().cpu().contiguous() for name, t in _state(model).items()}
-    with replacing(Path(path)) as temporary:
+
+
+def _check_model(model: Any) -> Any:
+    """Return the model at the end of a pipeline, or the model itself, if it can be written."""
+    last = model.steps[-1][1] if isinstance(model, Pipeline) and model.steps else model
+    if type(last) not in MODELS:
+        names = ", ".join(kind.__name__ for kind in MODELS)
+        raise ValueError(
+            f"model is a {type(last).__name__}, and only {names}, alone or at the end of a "
+            "Pipeline of scalers, have a model file: pass one of them"
+        )
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    for step in steps:
         try:
-            save_file(weights, temporary, metadata=header)
-        except safetensors.SafetensorError as error:  # a full disk, for example
-            raise OSError(f"{path} could not be written: {error}") from error
+            check_is_fitted(step)
+        except NotFittedError as error:
+            name = "model" if step is model else type(step).__name__
+            raise ValueError(f"{name} is not fitted: call fit before save") from error
+        except TypeError:  # "passthrough" and the like
+            pass
+    try:
+        encode([step for step in steps if step is not last], REGISTRY)
+    except NotPlainError as error:
+        raise ValueError(
+            f"the pipeline cannot be written, because {error}: use steps of scikit-learn that are "
+            "scalers, or save its last step alone"
+        ) from error
+    return last
 
 
-def load(
-    path: str | os.PathLike[str], *, device: str = "cpu"
-) -> DeepKernelizedAutoencoder | Pipeline:
-    """Read a model, or a pipeline, from a file that `save` wrote; its network runs on `device`."""
+def load(path: str | os.PathLike[str], *, device: str = "cpu", network: Any = None) -> Any:
+    """Read what `save` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file. Files of 0.1 and 0.2 are read too.
+    device : str, default="cpu"
+        Where the network of an autoencoder runs.
+    network : torch.nn.Module or factory, optional
+        For a model with a network of yours: a module of the same class, or the factory that built
+        it; the weights come from the file.
+
+    Raises
+    ------
+    ModelFileError
+        The file is damaged, not a model of dkae, or from a newer version.
+    """
     choose_device(device)
     path = Path(path)
-    header, weights = _read(path)
-    if header.get("format") not in (*FORMATS, PIPELINE_FORMAT):
-        raise ModelFileError(
-            f"{path} is a safetensors file of format {header.get('format')!r}, expected "
-            f"{' or '.join(map(repr, FORMATS))}: pass a file that dkae.save or `dkae fit` wrote"
-        )
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no model file {path}")
+    content = read_container(path)
+    version = _check_format(content.metadata, path)
     try:
-        model = _rebuild(json.loads(header["model"]), weights, device)
-        if header["format"] != PIPELINE_FORMAT:
-            return model
-        return rebuild_pipeline(json.loads(header["pipeline"]), model)
-    except (KeyError, TypeError, RuntimeError, ValueError) as error:
-        raise ModelFileError(f"{path} is damaged or from another version: {error}") from error
-
-
-def _state(model: DeepKernelizedAutoencoder) -> dict[str, Tensor]:
-    """Return all tensors of a model by name."""
-    state: dict[str, Tensor] = model.network_.state_dict()
-    if model.scaling_ is not None and not isinstance(model.network_, KernelLayer):
-        state |= {_SCALING + name: t for name, t in model.scaling_.state_dict().items()}
-    return state | describe_kernel(model.kernel_)[1]
-
-
-def _describe(model: DeepKernelizedAutoencoder) -> dict[str, Any]:
-    """Return everything but the weights, as JSON can hold it."""
-    described: dict[str, Any] = {
-        "params": {},
-        "attributes": {
-            name: plain(getattr(model, name))
-            for name in (*_PLAIN_ATTRIBUTES, *_LATER_ATTRIBUTES)
-            if hasattr(model, name)
-        },
-        "kernel": describe_kernel(model.kernel_)[0],
-        "scaling": describe_scaling(model.scaling_),
-        **describe_network(model.network_, model.kernel_),
-    }
-    if is_own(model.network) and "layers" in described:
-        described["stack"] = describe_stack(model.network_)
-    if isinstance(model.network, KernelLayerNetwork):
-        described["spec"] = vars(model.network)
-    for name, value in model.get_params(deep=False).items():
-        with contextlib.suppress(TypeError):
-            described["params"][name] = plain(value)
-    for name in ("alignment", "optimizer"):
-        # By its name a function is refused when fit is called again, unless it is one of ours.
-        value = getattr(model, name)
-        described["params"].setdefault(name, getattr(value, "__name__", type(value).__name__))
-    if hasattr(model, "feature_names_in_"):
-        described["feature_names"] = list(model.feature_names_in_)
-    return described
-
-
-def _rebuild(
-    described: dict[str, Any], weights: dict[str, Tensor], device: str
-) -> DeepKernelizedAutoencoder:
-    kernel = rebuild_kernel(described["kernel"], weights)
-    weights = {n: t for n, t in weights.items() if not n.startswith(PREFIX)}
-    absent: dict[str, Any] = {"kernel": kernel or "precomputed"}
-    if "scaling" not in described:
-        absent |= _VERSION_1
-    params = described["params"] | {}
-    if "steps_per_epoch" not in params and "epoch" in params:  # its name in files of 0.1
-        params["steps_per_epoch"] = params.pop("epoch")
-    if "scaling" not in described and params.get("network") is None:
-        params.pop("network", None)
-    model = DeepKernelizedAutoencoder(**(absent | params | {"device": device}))
-    for name in _PLAIN_ATTRIBUTES:
-        setattr(model, name, described["attributes"][name])
-    for name in set(_LATER_ATTRIBUTES) & described["attributes"].keys():
-        setattr(model, name, described["attributes"][name])
-    model.kernel_ = kernel
-    network = rebuild_network(model, described, weights).eval()
-    if isinstance(network, KernelLayer):
-        network.load_state_dict(weights)
-        model.scaling_ = network.decoder.scaling  # type: ignore[assignment]  # a RidgeDecoder
-    else:
-        own = {n: t for n, t in weights.items() if not n.startswith(_SCALING)}
-        network.load_state_dict(own)
-        model.scaling_ = rebuild_scaling(described.get("scaling"))
-        if model.scaling_ is not None:
-            rest = {name: t for name, t in weights.items() if name not in own}
-            nn.ModuleDict({"scaling": model.scaling_}).load_state_dict(rest)
-            model.scaling_.to(choose_device(device))
-    model.network_ = network.to(choose_device(device))
-    fill = None if model.scaling_ is None else model.scaling_.fill
-    model.fill_ = None if fill is None else fill.cpu().numpy()
-    if "feature_names" in described:
-        model.feature_names_in_ = np.array(described["feature_names"], dtype=object)
+        with torch.random.fork_rng(devices=[]):  # building a module may draw random numbers
+            model = _build(content, version)
+            last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+            if isinstance(last, DeepKernelizedAutoencoder):
+                _complete(last, path, device, network)
+    except ModelFileError:
+        raise
+    except _WRONG as error:
+        raise ModelFileError(f"{path} is damaged or not from dkae: {str(error)[:300]}") from error
     return model
 
 
-def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+def _check_format(metadata: dict[str, str], path: Path) -> int:
+    """Return the version of the format; versions between 1 and 3 were never released."""
+    found = metadata.get("format", "")
+    number = found.removeprefix(_PREFIX)
+    if not found.startswith(_PREFIX) or not number.isdecimal() or len(number) > 9:
+        raise ModelFileError(
+            f"{path} is a safetensors file of format {found[:80]!r}, expected {FORMAT!r}: pass a "
+            "file that dkae.save or `dkae fit` wrote"
+        )
+    if int(number) > _NEWEST:
+        raise ModelFileError(
+            f"{path} has the format {found!r}, of dkae {metadata.get('dkae', '?')[:20]}, and this "
+            f"is {__version__}, which knows formats up to {FORMAT!r}: install a newer dkae"
+        )
+    if found not in (FORMAT_1, FORMAT):
+        raise ModelFileError(
+            f"{path} has the format {found!r}, which was never released: fit the model again"
+        )
+    return int(number)
+
+
+def _build(content: Content, version: int) -> Any:
+    if version == 1:
+        return model_of_format_1(json.loads(content.metadata["model"]), content.tensors)
+    if not content.is_checked:
+        raise ValueError("its checksum is missing")
+    tree = json.loads(content.metadata["state"])
+    state = decode(tree, content.tensors, REGISTRY)
+    model, values = state["model"], state["kernel_values"]
+    last = _check_model(model)
+    if isinstance(last, HasKernel):
+        last._stored_kernel_values = values
+    return model
+
+
+def _complete(model: DeepKernelizedAutoencoder, path: Path, device: str, network: Any) -> None:
+    """Give a model its device, and a network of the user's its code."""
+    if isinstance(model.network_, OwnNetwork):
+        if network is None:
+            raise ModelFileError(
+                f"{path} has the weights of a network of yours, {model.network_.name[:80]!r}, and "
+                "a file holds no code: pass load(path, network=...), a module of that class or its "
+                "factory"
+            )
+        _attach_network(model, model.network_, network)
+    elif network is not None:
+        raise ModelFileError(
+            f"{path} has a {type(model.network_).__name__}, which needs no code of yours: leave "
+            "network= out"
+        )
+    model.device = device
+    model.network_ = model.network_.to(choose_device(device))
+    if model.scaling_ is not None:
+        model.scaling_.to(choose_device(device))
+
+
+def _attach_network(model: DeepKernelizedAutoencoder, own: OwnNetwork, network: Any) -> None:
+    """Build a network of the user's, and give it the weights of the file."""
+    shape, n_components = model.row_shape_, model.n_components_
+    built = build_network(network, shape, n_components, torch.Generator().manual_seed(0))
+    if type(built).__name__ != own.name:
+        raise ValueError(f"network= gives a {type(built).__name__}, but the file has {own.name!r}")
+    built.load_state_dict(own.weights)
+    model.network_, model.network = built.eval(), network
+    check_network(model._maps, np.zeros((1, *shape), dtype=np.float32), n_components)
+
+
+def info(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a model file says of itself, without reading its weights.
+
+    The checksum is not compared: that takes all of the file, as `load` does.
+    """
+    path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {path}")
+    metadata, shapes = read_metadata(path)
+    version = _check_format(metadata, path)
+    text = metadata.get("state" if version > 1 else "model", "")
     try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            names = file.keys()  # the file is no mapping, and cannot be iterated over
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in names}
-    except safetensors.SafetensorError as error:
-        raise ModelFileError(f"{path} is not a dkae model file ({error})") from error
+        described = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path} is damaged: its description is not JSON") from error
+    return {
+        "format": metadata["format"],
+        "dkae": metadata.get("dkae", "?"),
+        "kind": metadata.get("kind", "DeepKernelizedAutoencoder"),
+        "checksum": metadata.get("sha256"),
+        "tensors": shapes,
+        "state": described,
+    }

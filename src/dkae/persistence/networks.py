@@ -1,15 +1,23 @@
-"""Networks as plain data that builds them again; their weights are kept apart.
+"""Networks of this package as plain values.
 
-Only networks of this package stand in a file: it holds no code.
+A network is built without memory, on torch's device "meta", from what the file says of its layers;
+then the tensors of the file take the places of its weights. If they do not fit, nothing has been
+allocated on the word of a file.
 """
 
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from dkae.kernels.formulas import EvaluatedRows, Filled, FormulaRows
+from dkae._runtime.states import check_array, check_finite_number, check_type
+from dkae._runtime.trees import Codec, State
+from dkae.kernels.base import Kernel
+from dkae.kernels.formulas import FORMULAS, EvaluatedRows, Filled, FormulaRows
 from dkae.networks import (
     Autoencoder,
     ConvolutionalAutoencoder,
@@ -22,139 +30,234 @@ from dkae.networks import (
     Scaling,
     StackedNetwork,
 )
-from dkae.persistence.kernels import can_hold
 
-#: Networks that are a class with a `config`, the arguments that build one.
-_CLASSES: dict[str, Any] = {
-    kind.__name__: kind for kind in (ConvolutionalAutoencoder, ResidualAutoencoder)
-}
+#: Entries of a configuration that say how many layers there are.
+_COUNTS = ("n_blocks", "channels")
+#: A row has at most so many times as many features as its network has weights.
+MAX_FEATURES_PER_WEIGHT = 64
 
 
-def describe_network(network: nn.Module, kernel: Any) -> dict[str, Any]:
-    """Return what builds a network; `kernel` is the model's."""
-    if type(network) is Autoencoder:
-        path = network.linear_path
-        described: dict[str, Any] = {"layers": [layer.config for layer in network.layers]}
-        return described if path is None else described | {"linear_path": path.weight}
-    if type(network) is KernelLayer:
-        return {"kernel_layer": _describe_kernel_layer(network, kernel)}
-    kind = type(network).__name__
-    if _CLASSES.get(kind) is not type(network):
+class OwnNetwork(nn.Module):
+    """The weights of a network of the user's, whose code no file holds, under its name."""
+
+    def __init__(self, name: str, weights: dict[str, Tensor]) -> None:
+        super().__init__()
+        self.name, self.weights = name, weights
+
+
+def assembled(build: Callable[[], nn.Module], weights: Mapping[str, Any]) -> nn.Module:
+    """Return a module whose parameters and buffers are these tensors, and no copies of them."""
+    with torch.device("meta"):
+        module = build()
+    expected = module.state_dict()
+    if weights.keys() != expected.keys():
+        names = sorted(weights.keys() ^ expected.keys())
+        raise ValueError(f"weights are missing or too many: {', '.join(names)[:200]}")
+    for name, weight in weights.items():
+        _check_weight(name, weight, expected[name])
+    module.load_state_dict(weights, assign=True)
+    return module.eval()
+
+
+def _check_weight(name: str, weight: Any, expected: Tensor) -> None:
+    if not isinstance(weight, Tensor) or weight.dtype is not expected.dtype:
+        raise ValueError(f"the weight {name[:80]!r} is not a tensor of {expected.dtype}")
+    if weight.shape != expected.shape:
+        found, right = tuple(weight.shape), tuple(expected.shape)
+        raise ValueError(f"the weight {name[:80]!r} has the shape {found}, expected {right}")
+    if weight.is_floating_point() and not weight.isfinite().all():
+        raise ValueError(f"the weight {name[:80]!r} has NaN or infinite values")
+
+
+def check_row_shape(network: nn.Module, shape: Any) -> tuple[int, ...]:
+    """Return the shape of a row if a network of this size can have such rows."""
+    if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError("the shape of a row is none")
+    n_weights = sum(t.numel() for t in network.state_dict().values() if isinstance(t, Tensor))
+    if math.prod(shape) > MAX_FEATURES_PER_WEIGHT * max(1, n_weights):
         raise ValueError(
-            f"model has a network of your own ({kind}), and a model file holds no code: pickle the "
-            "model, or keep network_.state_dict()"
+            f"rows of shape {shape} are too large for a network of {n_weights} weights"
         )
-    return {"network": {"kind": kind, "config": network.config}}
+    return shape
 
 
-def describe_scaling(scaling: Scaling | None) -> dict[str, Any] | None:
-    """Return what builds a scaling."""
-    return None if scaling is None else scaling.config
+# --- the stack -----------------------------------------------------------------------------------
 
 
-def describe_stack(network: Any) -> dict[str, Any]:
-    """Return the arguments of the factory of such a stack."""
-    layers: list[Layer] = network.layers
+def _stack_state(network: Autoencoder) -> State:
+    path = network.linear_path
     return {
-        "hidden_layer_sizes": [layer.config["n_out"] for layer in layers[:-1]],
-        "activation": layers[0].activation,
-        "code_activation": layers[-1].activation,
-        "output_activation": layers[0].output_activation,
-        **({"layer_norm": True} if layers[0].norm else {}),
-        **({} if network.linear_path is None else {"linear_path": network.linear_path.weight}),
+        "layers": [layer.config for layer in network.layers],
+        "linear_path": None if path is None else path.weight,
+        "weights": dict(network.state_dict()),
     }
 
 
-def rebuild_network(model: Any, described: dict[str, Any], weights: dict[str, Tensor]) -> nn.Module:
-    """Return the network with weights that are still to be loaded, and tell the model its shape."""
-    if "kernel_layer" in described:
-        layer = _rebuild_kernel_layer(model, described, weights)
-        model.row_shape_ = (model.n_features_in_,)
-        model.n_components_ = len(layer.decoder.code_mean)  # type: ignore[arg-type]
-        if "spec" in described:  # as with a stack
-            model.network = KernelLayerNetwork(**described["spec"])
-        return layer
-    if "network" not in described:
-        return _rebuild_stack(model, described)
-    sizes = dict(described["network"]["config"])
-    model.row_shape_, model.n_components_ = tuple(sizes.pop("shape")), sizes.pop("n_components")
-    model.network = partial(_CLASSES[described["network"]["kind"]], **sizes)
-    network: nn.Module = model.network(model.row_shape_, model.n_components_)
-    return network
+def _build_stack(state: State) -> nn.Module:
+    layers, weights = check_type(state, "layers", list), check_type(state, "weights", dict)
+    if not 1 <= len(layers) <= len(weights):
+        raise ValueError(f"there are {len(layers)} layers for {len(weights)} weights")
+    return assembled(lambda: _stack(layers, state.get("linear_path")), weights)
 
 
-def rebuild_scaling(described: dict[str, Any] | None) -> Scaling | None:
-    """Return a scaling whose tensors are still to be loaded."""
-    if described is None:
-        return None
-    mean = torch.zeros(described["mean"])
-    fill = torch.zeros(described["mean"]) if described["fill"] else None
-    scale = torch.ones(described["scale"])
-    return Scaling(mean, scale, fill, scales_output=described["scales_output"])
-
-
-def _rebuild_stack(model: Any, described: dict[str, Any]) -> Autoencoder:
-    layers = [Layer(**config) for config in described["layers"]]
-    if not layers:
-        raise ValueError("there are no layers")
+def _stack(configs: list[dict[str, Any]], path_weight: float | None) -> Autoencoder:
+    layers = [Layer(**config) for config in configs]
+    if path_weight is None:
+        return Autoencoder(layers)
     n_features, n_components = layers[0].config["n_in"], layers[-1].config["n_out"]
-    path = None
-    if "linear_path" in described:
-        directions = torch.zeros(n_components, n_features)
-        path = LinearPath(directions, torch.zeros(n_features), described["linear_path"])
-    model.row_shape_, model.n_components_ = (model.n_features_in_,), n_components
-    if "stack" in described:  # `fit` builds this network again, not the default one
-        model.network = StackedNetwork(**described["stack"])
-    return Autoencoder(layers, linear_path=path)
+    directions = torch.empty(n_components, n_features)
+    return Autoencoder(
+        layers, linear_path=LinearPath(directions, torch.empty(n_features), float(path_weight))
+    )
 
 
-def _describe_kernel_layer(network: KernelLayer, kernel: Any) -> dict[str, Any]:
-    similarity: Any = network.similarity
-    is_filled = isinstance(similarity, Filled)
-    inner = similarity.function if is_filled else similarity
-    if isinstance(inner, EvaluatedRows) and not can_hold(kernel):
-        raise ValueError(
-            f"the model evaluates {kernel} for every code, and a model file does not hold it: "
-            "pickle the model, or fit it with network='stacked'"
-        )
+def _factory_state(factory: StackedNetwork) -> State:
+    """Return the parameters of the factory; layers that it starts from have done their work."""
+    return {f.name: getattr(factory, f.name) for f in fields(factory) if f.name != "lower"}
+
+
+def stack_factory(network: Autoencoder) -> StackedNetwork:
+    """Return the factory of such a stack: `fit` builds this network again, not the default one."""
+    layers = network.layers
+    return StackedNetwork(
+        tuple(layer.config["n_out"] for layer in layers[:-1]),
+        activation=layers[0].activation,
+        code_activation=layers[-1].activation,
+        output_activation=layers[0].output_activation,
+        layer_norm=layers[0].norm,
+        linear_path=0.0 if network.linear_path is None else network.linear_path.weight,
+    )
+
+
+# --- the kernel layer ----------------------------------------------------------------------------
+
+#: Begin the names of tensors of parts that stand in a state by themselves.
+_PARTS = ("similarity.", "decoder.scaling.")
+
+
+def _layer_state(network: KernelLayer) -> State:
     decoder: Any = network.decoder
     return {
-        "formula": inner.config if isinstance(inner, FormulaRows) else None,
-        "filled": is_filled,
-        "n_landmarks": len(inner.rows),
-        "n_linear": network.n_linear,
+        "similarity": network.similarity,
+        "scaling": decoder.scaling,
         "hidden_layer_sizes": [layer.out_features for layer in decoder.hidden],
         "output_activation": decoder.output_activation,
+        "weights": {n: t for n, t in network.state_dict().items() if not n.startswith(_PARTS)},
     }
 
 
-def _rebuild_kernel_layer(
-    model: Any, described: dict[str, Any], weights: dict[str, Tensor]
-) -> KernelLayer:
-    config, d = described["kernel_layer"], model.n_features_in_
-    n_kernel = weights["weight"].shape[1]
-    scaling = rebuild_scaling(described["scaling"])
-    similarity: nn.Module
-    if config["formula"] is not None:
-        similarity = FormulaRows(**config["formula"], rows=torch.zeros(config["n_landmarks"], d))
-    else:
-        prefix = "similarity.function." if config["filled"] else "similarity."
-        similarity = EvaluatedRows(model.kernel_, weights[f"{prefix}rows"].numpy())
-    if config["filled"]:
-        similarity = Filled(similarity, torch.zeros(d))
-    if scaling is None:
-        raise ValueError("a kernel layer needs a scaling")
-    decoder = RidgeDecoder(
-        n_kernel + config["n_linear"],
-        d,
-        config["hidden_layer_sizes"],
-        scaling,
-        config["output_activation"],
-    )
-    return KernelLayer(
-        similarity,
-        torch.zeros(config["n_landmarks"], n_kernel),
-        torch.zeros(d, config["n_linear"]),
-        torch.zeros(d),
-        decoder,
-    )
+def _build_layer(state: State) -> nn.Module:
+    weights = check_type(state, "weights", dict)
+    similarity: Any = check_type(state, "similarity", (FormulaRows, EvaluatedRows, Filled))
+    scaling = check_type(state, "scaling", Scaling)
+    sizes = check_type(state, "hidden_layer_sizes", list)
+    m, n_kernel = check_array("weight", weights.get("weight"), (None, None)).shape
+    d, n_linear = check_array("directions", weights.get("directions"), (None, None)).shape
+    rows: Any = getattr(similarity, "function", similarity).rows  # of what is filled, if it is
+    if tuple(rows.shape) != (m, d) or scaling.mean.shape != (d,) or len(sizes) > len(weights):
+        raise ValueError("landmarks, linear path, scaling and layers do not fit each other")
+
+    def build() -> nn.Module:
+        nothing: Any = nn.Identity()  # in place of parts that are whole already
+        output = state["output_activation"]
+        decoder = RidgeDecoder(n_kernel + n_linear, d, sizes, nothing, output)
+        weight, directions = torch.empty(m, n_kernel), torch.empty(d, n_linear)
+        return KernelLayer(nothing, weight, directions, torch.empty(d), decoder)
+
+    layer: Any = assembled(build, weights)
+    layer.similarity, layer.decoder.scaling = similarity, scaling
+    return cast(nn.Module, layer)
+
+
+def _build_scaling(state: State) -> Scaling:
+    mean, scale = (check_type(state, name, Tensor) for name in ("mean", "scale"))
+    check_array("mean", mean, mean.shape)
+    check_array("scale", scale, mean.shape if scale.ndim else ())
+    fill = state.get("fill")
+    if fill is not None:
+        check_array("fill", fill, mean.shape)
+    if not (scale > 0).all():
+        raise ValueError("a scale is not positive")
+    return Scaling(mean, scale, fill, scales_output=check_type(state, "scales_output", bool))
+
+
+def _scaling_state(scaling: Scaling) -> State:
+    return {**scaling.state_dict(), "scales_output": scaling.scales_output}
+
+
+def _formula_state(module: FormulaRows) -> State:
+    return {**module.config, "rows": module.rows}
+
+
+def _build_formula(state: State) -> FormulaRows:
+    metric, params = check_type(state, "metric", str), check_type(state, "params", dict)
+    rows = check_array("rows", state.get("rows"), (None, None))
+    if metric not in FORMULAS or sorted(params) != sorted(FORMULAS[metric][1]):
+        raise ValueError(f"{metric[:80]!r} is no formula, or has other parameters")
+    numbers = {name: check_finite_number(name, value) for name, value in params.items()}
+    return FormulaRows(metric, numbers, rows)
+
+
+def _evaluated_state(module: EvaluatedRows) -> State:
+    return {"kernel": module.kernel, "rows": module.rows}
+
+
+def _build_evaluated(state: State) -> EvaluatedRows:
+    rows = check_array("rows", state.get("rows"), (None, None), may_be_missing=True)
+    kernel = None if state.get("kernel") is None else check_type(state, "kernel", Kernel)
+    return EvaluatedRows(kernel, rows.numpy())
+
+
+def _build_filled(state: State) -> Filled:
+    function = check_type(state, "function", (FormulaRows, EvaluatedRows))
+    return Filled(function, check_array("fill", state.get("fill"), (function.rows.shape[1],)))
+
+
+# --- networks with a configuration, and those of users -------------------------------------------
+
+
+def _configured_state(network: Any) -> State:
+    return {"config": network.config, "weights": dict(network.state_dict())}
+
+
+def _build_configured(state: State, kind: Callable[..., nn.Module]) -> nn.Module:
+    config, weights = check_type(state, "config", dict), check_type(state, "weights", dict)
+    # Modules take memory, even those without weights.
+    counts = [len(v) if isinstance(v, list) else v for v in map(config.get, _COUNTS)]
+    if any(isinstance(n, int) and n > len(weights) for n in counts):
+        raise ValueError("there are more layers than weights")
+    return assembled(partial(kind, **config), weights)
+
+
+def configured_factory(network: Any) -> Any:
+    """Return what builds such a network for other rows."""
+    sizes = {k: v for k, v in network.config.items() if k not in ("shape", "n_components")}
+    kind: Any = type(network)
+    return partial(kind, **sizes)
+
+
+def _build_own(state: State) -> OwnNetwork:
+    weights = check_type(state, "weights", dict)
+    for name, weight in weights.items():
+        check_array(name, weight, weight.shape if isinstance(weight, Tensor) else ())
+    return OwnNetwork(check_type(state, "name", str), weights)
+
+
+_CONFIGURED: dict[str, Any] = {
+    kind.__name__: kind for kind in (ConvolutionalAutoencoder, ResidualAutoencoder)
+}
+CODECS = {
+    "Autoencoder": Codec(Autoencoder, _stack_state, _build_stack),
+    "StackedNetwork": Codec(StackedNetwork, _factory_state, lambda s: StackedNetwork(**s)),
+    "KernelLayerNetwork": Codec(KernelLayerNetwork, vars, lambda s: KernelLayerNetwork(**s)),
+    "KernelLayer": Codec(KernelLayer, _layer_state, _build_layer),
+    "Scaling": Codec(Scaling, _scaling_state, _build_scaling),
+    "FormulaRows": Codec(FormulaRows, _formula_state, _build_formula),
+    "EvaluatedRows": Codec(EvaluatedRows, _evaluated_state, _build_evaluated),
+    "Filled": Codec(Filled, lambda m: {"function": m.function, "fill": m.fill}, _build_filled),
+    "OwnNetwork": Codec(OwnNetwork, lambda n: {"name": n.name, "weights": n.weights}, _build_own),
+    **{
+        name: Codec(kind, _configured_state, partial(_build_configured, kind=kind))
+        for name, kind in _CONFIGURED.items()
+    },
+}

@@ -25,11 +25,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dkae._runtime.checks import check_boolean, check_choice, check_integer
 from dkae._runtime.fitting import unchanged_on_failure
+from dkae._runtime.states import StateMixin, check_array
 from dkae.grams import Gram, MatrixGram
 from dkae.kernels import FeatureKernel, Kernel, gram_of, kernel_of
+from dkae.kernels.attaching import N_PROBES, HasKernel
 from dkae.kernels.features import FeatureGram
 from dkae.spectral.decomposition import SOLVERS, Components, Decomposition
 from dkae.spectral.operators import DTYPES, times
+from dkae.spectral.preimage import PreImage
 
 #: Rows that are transformed together.
 N_CHUNK_ROWS = 1024
@@ -44,7 +47,13 @@ def _has_preimage(model: KernelPCA) -> bool:
     return True
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class KernelPCA(
+    StateMixin,
+    HasKernel,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]  # scikit-learn is untyped
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Principal components in the space of a kernel.
 
     Unlike scikit-learn's it can leave the data uncentred, takes explicit features without forming
@@ -233,6 +242,26 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if isinstance(gram, MatrixGram) and gram.is_whole:
             return _of_matrix(decomposition, gram.matrix)
         return decomposition.of_gram(gram, np.float32)
+
+    def _probe_rows(self) -> Any:
+        return None if self.X_fit_ is None else self.X_fit_[:N_PROBES]
+
+    def _check_state(self) -> None:
+        self._check_params()
+        if not hasattr(self, "coefficients_"):
+            return
+        m = self.n_components_
+        n, _ = check_array("coefficients_", self.coefficients_, (None, m)).shape
+        check_array("offset_", self.offset_, (m,))
+        check_array("eigenvalues_", self.eigenvalues_, (m,))
+        if self.X_fit_ is not None:
+            check_array("X_fit_", self.X_fit_, (n, self.n_features_in_))
+        for name, value, kind in (
+            ("kernel_", self.kernel_, Kernel),
+            ("preimage_", self.preimage_, PreImage),
+        ):
+            if value is not None and not isinstance(value, kind):
+                raise ValueError(f"{name} is a {type(value).__name__}")
 
     # --- new rows ----------------------------------------------------------------------------
 

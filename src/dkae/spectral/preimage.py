@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dkae._runtime.checks import check_choice, check_integer, check_number
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
+from dkae._runtime.states import StateMixin, check_array
 from dkae.kernels.bandwidth import choose_gamma
 from dkae.kernels.pairwise import pairwise_names
 from dkae.spectral.operators import DTYPES
@@ -30,7 +31,7 @@ from dkae.spectral.operators import DTYPES
 ALPHAS = (1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0, 5.0)
 
 
-class PreImage(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class PreImage(StateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Regression from scores in kernel space to the rows that they belong to.
 
     Parameters
@@ -147,6 +148,14 @@ class PreImage(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore
         )
         check_integer("max_samples", self.max_samples, at_least=2)
         check_choice("approximation", self.approximation, ["nystroem", "subsample"])
+
+    def _check_state(self) -> None:
+        self._check_params()
+        if hasattr(self, "regression_"):
+            check_array("mean_", self.mean_, (None,) * self.mean_.ndim)
+            given = np.zeros((1, self.n_features_in_))
+            if self.predict(given).shape[1:] != self.mean_.shape:
+                raise ValueError("the regression does not give what has this mean")
 
     def _regression(
         self, X: NDArray[Any], y: NDArray[Any], seed: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -25,12 +25,13 @@ from dkae._runtime.checks import check_choice, check_integer, check_number
 from dkae._runtime.devices import choose_device
 from dkae._runtime.fitting import warn_caller
 from dkae._runtime.rows import LazyRows
+from dkae._runtime.states import check_array
 from dkae._runtime.threads import in_threads
 from dkae.grams import Floats, Rows, RowsGram
 from dkae.kernels.base import Kernel, vectors
 from dkae.kernels.cluster.compact import CompactPosteriors, compress, concatenate
 from dkae.kernels.cluster.em import FitResult, fit_mixtures
-from dkae.kernels.cluster.mixtures import COVARIANCES, posteriors
+from dkae.kernels.cluster.mixtures import COVARIANCES, Mixtures, posteriors
 from dkae.kernels.cluster.screening import Screening
 from dkae.kernels.cluster.starts import INITS, start_mixtures
 from dkae.kernels.features import FeatureGram, FeatureKernel
@@ -90,6 +91,8 @@ class ProbabilisticClusterKernel(
     largest_ : float
         Largest squared norm of the posteriors of the fit rows, with ``normalize="max"``.
     """
+
+    _also_learnt: ClassVar[tuple[str, ...]] = ("_offset", "_basis")
 
     def __init__(
         self,
@@ -237,6 +240,24 @@ class ProbabilisticClusterKernel(
         self.mixtures_ = result.mixtures.select(result.converged)
         self.n_mixtures_ = n_kept
         self.n_iter_ = int(result.n_iter.max())
+
+    def _check_state(self) -> None:
+        self._check_params()
+        if not hasattr(self, "mixtures_"):
+            return
+        if not isinstance(self.mixtures_, Mixtures):
+            raise ValueError("mixtures_ are no mixtures")
+        self.mixtures_.check(self.covariance_type)
+        d = self.n_features_in_
+        n_reduced = self.mixtures_.means.shape[1]
+        check_array("_offset", self._offset, (d,))
+        check_array(
+            "_basis", self._basis, (n_reduced,) if self._basis.ndim == 1 else (d, n_reduced)
+        )
+        if self._basis.ndim == 1 and not ((self._basis >= 0) & (self._basis < d)).all():
+            raise ValueError("_basis names features that rows have not")
+        if self.n_mixtures_ != len(self.mixtures_.sizes):
+            raise ValueError(f"n_mixtures_={self.n_mixtures_} is not the number of mixtures")
 
     # --- the mixtures on rows ----------------------------------------------------------------
 

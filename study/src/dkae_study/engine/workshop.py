@@ -171,9 +171,10 @@ class Workshop:
 def _load(path: Path) -> DeepKernelizedAutoencoder:
     """Return a model from the cache."""
     try:
-        return load(path)
+        model: DeepKernelizedAutoencoder = load(path)
     except ValueError as error:
         raise ValueError(f"{error}; it is of the cache: delete it to train it anew") from error
+    return model
 
 
 def _read_note(path: Path) -> dict[str, Any]:

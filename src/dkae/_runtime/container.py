@@ -1,0 +1,266 @@
+r"""One file for tensors and text: safetensors, with a checksum and the same bytes every time.
+
+The layout is that of safetensors, and its library reads these files: eight bytes with the length of
+the header, the header in JSON, the tensors. Beyond that, the header begins with
+
+.. code:: json
+
+    {"__metadata__":{"sha256":"…64 digits…", …
+
+where the digits are SHA-256 of the whole file with zeros in their place. It is checked before the
+header is parsed, so damage is found wherever it is. A checksum is no signature: whoever means harm
+can write one that fits. So nothing is believed of a header that the size of the file contradicts,
+nothing is allocated on its word, and nothing in it is ever executed.
+"""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import torch
+from torch import Tensor
+
+from dkae._runtime.files import replacing
+
+#: A header is a few kilobytes; that of a long history or a deep sum of kernels is a few megabytes.
+MAX_HEADER_BYTES = 2**25
+#: The largest models have hundreds.
+MAX_TENSORS = 10_000
+MAX_DIMENSIONS = 16
+#: Bytes that are read, hashed and written together.
+N_CHUNK_BYTES = 2**22
+
+_LENGTH_BYTES = 8
+_BEGIN = b'{"__metadata__":{"sha256":"'
+_DIGITS = 64
+_DIGEST_AT = slice(len(_BEGIN), len(_BEGIN) + _DIGITS)
+
+#: The names of safetensors.
+_DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U64": torch.uint64,
+    "U32": torch.uint32,
+    "U16": torch.uint16,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+
+
+class ModelFileError(ValueError):
+    """A file is not one of dkae's, is damaged, or is from a version that is not known here."""
+
+
+class Content(NamedTuple):
+    """What a file holds."""
+
+    #: Text by name.
+    metadata: dict[str, str]
+    tensors: dict[str, Tensor]
+    #: Whether a checksum was there, and right; files of 0.2 and before have none.
+    is_checked: bool
+
+
+class _Entry(NamedTuple):
+    """Where a tensor lies in the payload."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def write_container(path: Path, metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> None:
+    """Write a file that appears whole or not at all; equal content gives equal bytes."""
+    # The widest type first, so that every tensor begins at a multiple of its own width.
+    ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
+    parts = {name: tensor.detach().cpu().contiguous() for name, tensor in ordered}
+    header = _header(metadata, parts)
+    with replacing(path) as temporary, temporary.open("r+b") as file:
+        digest = hashlib.sha256()
+        for chunk in (len(header).to_bytes(_LENGTH_BYTES, "little"), header):
+            _put(file, chunk, digest)
+        for part in parts.values():
+            _put_tensor(file, part, digest)
+        file.seek(_LENGTH_BYTES + _DIGEST_AT.start)
+        file.write(digest.hexdigest().encode())
+
+
+def _header(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> bytes:
+    """Return the header with zeros for the checksum, in a length that keeps tensors aligned."""
+    entries: dict[str, Any] = {
+        "__metadata__": {"sha256": "0" * _DIGITS} | dict(sorted(metadata.items()))
+    }
+    begin = 0
+    for name, tensor in tensors.items():
+        if tensor.dtype not in _NAMES:
+            raise ValueError(f"a file cannot hold the tensor {name!r} of type {tensor.dtype}")
+        end = begin + tensor.numel() * tensor.element_size()
+        entries[name] = {
+            "dtype": _NAMES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [begin, end],
+        }
+        begin = end
+    header = json.dumps(entries, separators=(",", ":"), allow_nan=False).encode()
+    if len(header) > MAX_HEADER_BYTES:
+        raise ValueError(
+            f"the description of the model takes {len(header):,} bytes, and a file holds at most "
+            f"{MAX_HEADER_BYTES:,}: shorten history_"
+        )
+    return header + b" " * (-len(header) % 8)
+
+
+def _put_tensor(file: BinaryIO, tensor: Tensor, digest: Any) -> None:
+    flat = tensor.reshape(-1).view(torch.uint8).numpy()
+    for i in range(0, len(flat), N_CHUNK_BYTES):
+        _put(file, flat[i : i + N_CHUNK_BYTES].data, digest)
+
+
+def _put(file: BinaryIO, chunk: Any, digest: Any) -> None:
+    digest.update(chunk)
+    file.write(chunk)
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def read_container(path: Path) -> Content:
+    """Return what a file holds, after everything about it was checked."""
+    with path.open("rb") as file:
+        header, n_payload = _read_header(file, path)
+        payload = bytearray(n_payload)
+        is_checked = _read_payload(file, header, payload, path)
+    metadata, entries = _parse(header, n_payload, path)
+    tensors = {name: _tensor(payload, name, entry, path) for name, entry in entries.items()}
+    return Content(metadata, tensors, is_checked)
+
+
+def read_metadata(path: Path) -> tuple[dict[str, str], dict[str, tuple[str, tuple[int, ...]]]]:
+    """Return the text of a file, and type and shape of its tensors, which are not read."""
+    with path.open("rb") as file:
+        header, n_payload = _read_header(file, path)
+    metadata, entries = _parse(header, n_payload, path)
+    return metadata, {name: (_NAMES[e.dtype], e.shape) for name, e in entries.items()}
+
+
+def _read_header(file: BinaryIO, path: Path) -> tuple[bytes, int]:
+    """Return the header, and how many bytes follow it."""
+    n_left = os.fstat(file.fileno()).st_size - _LENGTH_BYTES
+    n_header = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+    if n_left < 2 or not 2 <= n_header <= n_left:
+        raise _not_ours(path, "its header is longer than the file")
+    if n_header > MAX_HEADER_BYTES:
+        raise _not_ours(path, f"its header claims {n_header:,} bytes")
+    return file.read(n_header), n_left - n_header
+
+
+def _read_payload(file: BinaryIO, header: bytes, payload: bytearray, path: Path) -> bool:
+    """Read the tensors' bytes, and compare the checksum if there is one."""
+    blank = header[: _DIGEST_AT.start] + b"0" * _DIGITS + header[_DIGEST_AT.stop :]
+    digest = hashlib.sha256(len(header).to_bytes(_LENGTH_BYTES, "little") + blank)
+    view = memoryview(payload)
+    for i in range(0, len(view), N_CHUNK_BYTES):
+        part = view[i : i + N_CHUNK_BYTES]
+        if file.readinto(part) != len(part):  # type: ignore[attr-defined]  # of a file, not a pipe
+            raise ModelFileError(f"{path} became shorter while it was read: read it again")
+        digest.update(part)
+    if not header.startswith(_BEGIN):
+        return False
+    if header[_DIGEST_AT] != digest.hexdigest().encode():
+        raise ModelFileError(
+            f"{path} is damaged: its content does not have the checksum that it states. Copy the "
+            "file again, or take an older one"
+        )
+    return True
+
+
+def _parse(header: bytes, n_payload: int, path: Path) -> tuple[dict[str, str], dict[str, _Entry]]:
+    """Return text, and where tensors lie: one after the other, from the first byte to the last."""
+    try:
+        described = json.loads(header, object_pairs_hook=_without_repetition)
+    except (ValueError, RecursionError) as error:  # a UnicodeDecodeError is a ValueError
+        raise _not_ours(path, f"its header is not JSON: {_short(error)}") from None
+    if not isinstance(described, dict) or len(described) > MAX_TENSORS:
+        raise _not_ours(path, f"its header is no object of at most {MAX_TENSORS:,} tensors")
+    metadata = described.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+        raise _not_ours(path, "its metadata is not text")
+    entries = {name: _entry(name, entry, path) for name, entry in described.items()}
+    entries = dict(sorted(entries.items(), key=lambda item: item[1][2:]))
+    at = 0
+    for name, entry in entries.items():
+        if entry.begin != at:
+            raise _not_ours(path, f"the tensor {_short(name)} overlaps others, or leaves a gap")
+        at = entry.end
+    if at != n_payload:
+        raise _not_ours(path, f"its tensors take {at:,} bytes, but {n_payload:,} are there")
+    return metadata, entries
+
+
+def _entry(name: str, described: Any, path: Path) -> _Entry:
+    """Return the entry of a tensor whose size is that of its type and shape."""
+    wrong = _not_ours(path, f"the tensor {_short(name)} has no sane type, shape and place")
+    if not isinstance(described, dict) or described.keys() != {"dtype", "shape", "data_offsets"}:
+        raise wrong
+    shape, place = described["shape"], described["data_offsets"]
+    if not (_are_sizes(shape) and _are_sizes(place)) or len(place) != 2:
+        raise wrong
+    dtype = _DTYPES.get(described["dtype"]) if isinstance(described["dtype"], str) else None
+    if dtype is None or len(shape) > MAX_DIMENSIONS:
+        raise wrong
+    begin, end = place
+    if end - begin != math.prod(shape) * dtype.itemsize or begin % dtype.itemsize:
+        raise wrong
+    return _Entry(dtype, tuple(shape), begin, end)
+
+
+def _are_sizes(values: Any) -> bool:
+    return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**63 for v in values)
+
+
+def _tensor(payload: bytearray, name: str, entry: _Entry, path: Path) -> Tensor:
+    """Return a tensor that lies in the payload: no copy."""
+    n = math.prod(entry.shape)
+    if n == 0:
+        return torch.empty(entry.shape, dtype=entry.dtype)
+    is_boolean = entry.dtype is torch.bool
+    flat = torch.frombuffer(
+        payload, dtype=torch.uint8 if is_boolean else entry.dtype, count=n, offset=entry.begin
+    )
+    if is_boolean:
+        if int(flat.max()) > 1:
+            raise _not_ours(path, f"the tensor {_short(name)} has booleans that are not 0 or 1")
+        flat = flat.bool()
+    return flat.reshape(entry.shape)
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands there twice")
+    return found
+
+
+def _short(value: object) -> str:
+    """Return a text of the file's as part of a message: never a long one, never a raw one."""
+    text = repr(str(value))
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+def _not_ours(path: Path, why: str) -> ModelFileError:
+    return ModelFileError(f"{path} is not a dkae file, or is damaged: {why}")

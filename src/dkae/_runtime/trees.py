@@ -1,0 +1,222 @@
+"""Nested values as JSON and tensors: what a file can hold, and nothing that could be executed.
+
+Numbers, text, None and lists stand for themselves. Everything else is an object with one key, which
+says what it is, so that a value comes back as what it was:
+
+=====================================  ============================================================
+``{"dict": …}``                        a dict with text as keys
+``{"map": …}``                         a dict with other keys, as a list of pairs
+``{"tuple": …}``                       a tuple
+``{"float": …}``                       a float that JSON cannot hold: "nan", "inf", "-inf"
+``{"tensor": …}``, ``{"array": …}``    the name of a tensor, of which an array is made
+``{"object": [kind, state]}``          an object that a registry knows by the name of its kind
+``{"again": i}``                       the i-th of these objects, which stands in several places
+=====================================  ============================================================
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+#: Kernels made of kernels are a few levels deep.
+MAX_DEPTH = 100
+
+State = dict[str, Any]
+
+
+class NotPlainError(TypeError):
+    """A value cannot stand in a file."""
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How objects of a class, and of no subclass of it, become plain values and come back."""
+
+    of: type
+    to_state: Callable[[Any], State]
+    #: Whatever does not fit is a ValueError.
+    from_state: Callable[[State], Any]
+
+
+class Registry:
+    """The kinds of objects that a file may name."""
+
+    def __init__(self, codecs: Mapping[str, Codec]) -> None:
+        self.codecs = dict(codecs)
+        self.names = {codec.of: name for name, codec in self.codecs.items()}
+
+
+NOTHING = Registry({})
+
+
+def encode(
+    value: Any, registry: Registry = NOTHING, without: Iterable[Any] = ()
+) -> tuple[Any, dict[str, Tensor]]:
+    """Return a value as JSON can hold it, and its tensors by name; objects `without` are None."""
+    encoder = _Encoder(registry, without)
+    return encoder.encode(value, ""), encoder.tensors
+
+
+def decode(encoded: Any, tensors: Mapping[str, Tensor], registry: Registry = NOTHING) -> Any:
+    """Return the value again; whatever does not fit is a ValueError."""
+    decoder = _Decoder(registry, tensors)
+    value = decoder.decode(encoded, 0)
+    if len(decoder.used) != len(tensors):
+        surplus = min(tensors.keys() - decoder.used)
+        raise ValueError(f"the tensor {surplus[:80]!r} belongs to nothing")
+    return value
+
+
+class _Encoder:
+    def __init__(self, registry: Registry, without: Iterable[Any]) -> None:
+        self.registry = registry
+        self.without = {id(value) for value in without}
+        self.tensors: dict[str, Tensor] = {}
+        #: Objects that have been encoded, and their numbers; kept, so that no id is used twice.
+        self.seen: dict[int, tuple[int, Any]] = {}
+
+    def encode(self, value: Any, name: str) -> Any:
+        """Return a value as JSON; `name` says where in the whole it stands."""
+        if value is None or id(value) in self.without:
+            return None
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if isinstance(value, Tensor):
+            return {"tensor": self._keep(value, name)}
+        if isinstance(value, np.ndarray):
+            return {"array": self._keep(_as_tensor(value, name), name)}
+        if isinstance(value, list):
+            return self._encode_items(value, name)
+        if isinstance(value, tuple):
+            return {"tuple": self._encode_items(value, name)}
+        if isinstance(value, Mapping):
+            return self._encode_mapping(value, name)
+        return self._encode_object(value, name)
+
+    def _encode_items(self, values: list[Any] | tuple[Any, ...], name: str) -> list[Any]:
+        return [self.encode(item, f"{name}.{i}") for i, item in enumerate(values)]
+
+    def _encode_mapping(self, value: Mapping[Any, Any], name: str) -> Any:
+        if all(isinstance(key, str) for key in value):
+            return {"dict": {key: self.encode(v, f"{name}.{key}") for key, v in value.items()}}
+        pairs = [
+            [self.encode(key, name), self.encode(v, f"{name}.{key}")] for key, v in value.items()
+        ]
+        return {"map": pairs}
+
+    def _encode_object(self, value: Any, name: str) -> Any:
+        if id(value) in self.seen:
+            return {"again": self.seen[id(value)][0]}
+        kind = self.registry.names.get(type(value))
+        if kind is None:
+            where = name.lstrip(".") or "the value"
+            raise NotPlainError(f"{where} is a {type(value).__name__}")
+        state = self.registry.codecs[kind].to_state(value)
+        encoded = {key: self.encode(v, f"{name}.{key}") for key, v in state.items()}
+        self.seen[id(value)] = (len(self.seen), value)
+        return {"object": [kind, encoded]}
+
+    def _keep(self, tensor: Tensor, name: str) -> str:
+        name = name.lstrip(".") or "value"
+        while name in self.tensors:  # 1 and "1" are two keys with one name
+            name += "'"
+        self.tensors[name] = tensor
+        return name
+
+
+class _Decoder:
+    def __init__(self, registry: Registry, tensors: Mapping[str, Tensor]) -> None:
+        self.registry = registry
+        self.tensors = tensors
+        self.built: list[Any] = []
+        self.used: set[str] = set()
+
+    def decode(self, encoded: Any, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise ValueError(f"values are nested deeper than {MAX_DEPTH}")
+        if isinstance(encoded, list):
+            return [self.decode(item, depth + 1) for item in encoded]
+        if not isinstance(encoded, dict):
+            return encoded
+        if len(encoded) == 1:
+            ((kind, content),) = encoded.items()
+            decode = getattr(self, f"_decode_{kind}", None) if kind in _KINDS else None
+            if decode is not None and isinstance(content, _KINDS[kind]):
+                return decode(content, depth + 1)
+        raise ValueError("a value is of no kind that a file can hold")
+
+    def _decode_dict(self, content: dict[str, Any], depth: int) -> dict[str, Any]:
+        return {key: self.decode(v, depth) for key, v in content.items()}
+
+    def _decode_map(self, content: list[Any], depth: int) -> dict[Any, Any]:
+        pairs = [self.decode(pair, depth) for pair in content]
+        if not all(isinstance(p, list) and len(p) == 2 for p in pairs):
+            raise ValueError("a mapping is not made of pairs")
+        try:
+            return dict(pairs)
+        except TypeError:
+            raise ValueError("a mapping has keys that cannot be keys") from None
+
+    def _decode_tuple(self, content: list[Any], depth: int) -> tuple[Any, ...]:
+        return tuple(self.decode(item, depth) for item in content)
+
+    def _decode_float(self, content: str, depth: int) -> float:
+        if content not in ("nan", "inf", "-inf"):
+            raise ValueError("a number is none")
+        return float(content)
+
+    def _decode_tensor(self, content: str, depth: int) -> Tensor:
+        if content not in self.tensors:
+            raise ValueError(f"the tensor {content[:80]!r} is missing")
+        self.used.add(content)
+        return self.tensors[content]
+
+    def _decode_array(self, content: str, depth: int) -> np.ndarray[Any, Any]:
+        tensor = self._decode_tensor(content, depth)
+        if tensor.dtype is torch.bfloat16:
+            raise ValueError(f"the array {content[:80]!r} is of no type that NumPy knows")
+        return tensor.numpy()
+
+    def _decode_again(self, content: int, depth: int) -> Any:
+        if not 0 <= content < len(self.built):
+            raise ValueError("an object stands in two places, but in none of them whole")
+        return self.built[content]
+
+    def _decode_object(self, content: list[Any], depth: int) -> Any:
+        kind, state = content if len(content) == 2 else (None, None)
+        if not isinstance(kind, str) or kind not in self.registry.codecs:
+            raise ValueError(f"{str(kind)[:80]!r} is no kind of object that this version knows")
+        if not isinstance(state, dict):
+            raise ValueError(f"the {kind} has no state")
+        built = self.registry.codecs[kind].from_state(self._decode_dict(state, depth))
+        self.built.append(built)
+        return built
+
+
+#: What the key of an object may be, and the type of its value.
+_KINDS: dict[str, type] = {
+    "dict": dict,
+    "map": list,
+    "tuple": list,
+    "float": str,
+    "tensor": str,
+    "array": str,
+    "again": int,
+    "object": list,
+}
+
+
+def _as_tensor(array: np.ndarray[Any, Any], name: str) -> Tensor:
+    try:
+        return torch.from_numpy(np.require(array, requirements=["C", "W"]))
+    except TypeError as error:  # text, objects, structures
+        raise NotPlainError(f"{name.lstrip('.')} is an array of {array.dtype}") from error

@@ -1,0 +1,143 @@
+"""Fitted objects of scikit-learn as plain values: those that are known here, and no others.
+
+Parameters, and attributes that end in an underscore, are all that such an object has. Anything that
+is not in these lists could bring code, or state that nobody has looked at.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn import preprocessing
+from sklearn.base import BaseEstimator
+from sklearn.decomposition import NMF, PCA, TruncatedSVD
+from sklearn.gaussian_process import kernels as gaussian_process
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import Pipeline
+
+from dkae._runtime.states import check_array, check_type
+from dkae._runtime.trees import Codec, State
+
+#: Kernels of Gaussian processes: their parameters are all that they have.
+_KERNELS = (
+    "CompoundKernel",
+    "ConstantKernel",
+    "DotProduct",
+    "ExpSineSquared",
+    "Exponentiation",
+    "Matern",
+    "PairwiseKernel",
+    "Product",
+    "RBF",
+    "RationalQuadratic",
+    "Sum",
+    "WhiteKernel",
+)
+#: Transformers and regressions whose learned attributes are numbers and arrays.
+_ESTIMATORS: tuple[Any, ...] = (
+    preprocessing.StandardScaler,
+    preprocessing.MinMaxScaler,
+    preprocessing.MaxAbsScaler,
+    preprocessing.RobustScaler,
+    preprocessing.Normalizer,
+    PCA,
+    TruncatedSVD,
+    NMF,
+    Nystroem,
+    RBFSampler,
+    KernelRidge,
+    Ridge,
+)
+_NAMES = "feature_names_in_"
+#: Learned attributes without an underscore at their end.
+_PRIVATE = ("_n_features_out",)
+
+
+def _state_of(estimator: Any) -> State:
+    learnt = {name: v for name, v in vars(estimator).items() if _is_learnt(name)}
+    if _NAMES in learnt:
+        learnt[_NAMES] = list(learnt[_NAMES])
+    params = estimator.get_params(deep=False)
+    if not isinstance(params.get("random_state"), Integral):
+        params.pop("random_state", None)
+    return {"params": params, "learnt": learnt}
+
+
+def _is_learnt(name: str) -> bool:
+    is_public = name.isidentifier() and name.endswith("_") and not name.startswith("_")
+    return is_public or name in _PRIVATE
+
+
+def _build(state: State, kind: Callable[..., Any]) -> Any:
+    params, learnt = (check_type(state, name, dict) for name in ("params", "learnt"))
+    estimator = kind(**params)
+    for name, value in learnt.items():
+        if not _is_learnt(name):
+            raise ValueError(f"{str(name)[:80]!r} is nothing that an estimator learns")
+        if isinstance(value, np.ndarray):
+            check_array(name, value, value.shape)
+        if name != _NAMES:
+            setattr(estimator, name, value)
+    _check_widths(estimator)
+    if _NAMES in learnt:  # last: the row that the check makes up has no names
+        estimator.feature_names_in_ = np.array(check_type(learnt, _NAMES, list), dtype=object)
+    return estimator
+
+
+def _check_widths(estimator: Any) -> None:
+    """Refuse what was not learnt from rows of the width that it states."""
+    d = getattr(estimator, "n_features_in_", None)
+    if d is None:
+        return
+    if type(d) is not int or d < 1:
+        raise ValueError("a number of features is none")
+    for name in ("mean_", "scale_", "var_", "min_", "data_min_", "max_abs_", "center_"):
+        value = getattr(estimator, name, None)
+        if isinstance(value, np.ndarray) and value.ndim and len(value) != d:
+            raise ValueError(f"{name} has {len(value)} entries for {d} features")
+    # One row says whether the rest fits; what it gives does not matter.
+    apply = getattr(estimator, "transform", None) or estimator.predict
+    apply(np.ones((1, d)))
+
+
+def _pipeline_state(pipeline: Pipeline) -> State:
+    return {"steps": list(pipeline.steps)}
+
+
+def _build_pipeline(state: State) -> Pipeline:
+    steps = check_type(state, "steps", list)
+    if not steps or not all(
+        isinstance(step, tuple)
+        and len(step) == 2
+        and isinstance(step[0], str)
+        and isinstance(step[1], BaseEstimator)
+        for step in steps
+    ):
+        raise ValueError("a pipeline has steps that are none")
+    widths = [getattr(step, "n_features_in_", None) for _, step in steps]
+    scalers = tuple(kind for kind in _ESTIMATORS if kind.__module__.startswith("sklearn.prepro"))
+    for (_, step), first, second in zip(steps, widths, widths[1:], strict=False):
+        if isinstance(step, scalers) and None not in (first, second) and first != second:
+            raise ValueError(f"a scaler has {first} features, and what follows it {second}")
+    return Pipeline(steps)
+
+
+def _kernel_codec(kind: Any) -> Codec:
+    return Codec(kind, lambda kernel: kernel.get_params(deep=False), lambda state: kind(**state))
+
+
+CODECS = {
+    "sklearn Pipeline": Codec(Pipeline, _pipeline_state, _build_pipeline),
+    **{
+        f"sklearn {kind.__name__}": Codec(kind, _state_of, partial(_build, kind=kind))
+        for kind in _ESTIMATORS
+    },
+    **{
+        f"sklearn gaussian_process {name}": _kernel_codec(getattr(gaussian_process, name))
+        for name in _KERNELS
+    },
+}
