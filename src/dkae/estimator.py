@@ -40,7 +40,7 @@ from dkae.networks.statistics import Statistics
 from dkae.training import FINE_TUNING
 from dkae.training.building import build, is_own, warn_of_dominance
 from dkae.training.callbacks import check_callbacks, wants_progress
-from dkae.training.checkpoint import check_path
+from dkae.training.checkpoint import check_path, owned
 from dkae.training.progress import show_progress
 from dkae.training.run import Training
 from dkae.training.settings import Settings
@@ -375,9 +375,12 @@ class DeepKernelizedAutoencoder(
             `dkae.grams.Gram`, such as ``kernel.on(X)`` of a fitted kernel. Of a NumPy memmap only
             the blocks of the batches are read, and one of 512 rows to check it.
         checkpoint : path, optional
-            File that keeps the state of the training, written at the end of an epoch, once a minute
-            at most. Where it exists, training goes on from it, to the very result of an unbroken
-            fit. Delete it once the model is saved.
+            File that keeps the state of the training, written when a phase begins, once a minute,
+            and when SIGINT, SIGTERM or SIGHUP ends the process (if `fit` runs in the main thread).
+            Where it exists, training goes on from it, to the very result of an unbroken fit; the
+            one before it, ``checkpoint.previous``, is taken if it is damaged. `max_iter` and
+            `decoder_max_iter` may be larger then, with ``learning_rate="constant"``. Once the model
+            is saved, `dkae.training.remove_checkpoint` removes both.
         pretrained : Autoencoder, optional
             The former way to pass trained layers: use `network`.
         """
@@ -418,22 +421,23 @@ class DeepKernelizedAutoencoder(
         block = read_block(prior, rows)
         check_block(block, prior.name)
         distils = settings.distillation and settings.alignment_weight
-        training = Training(
-            built.maps,
-            X,
-            prior,
-            settings,
-            rng=np.random.default_rng(seed),
-            unit=built.unit,
-            landmarks=built.landmarks,
-            teacher=Teacher.of(prior, int(self.n_components), seed) if distils else None,
-            callbacks=callbacks,
-            checkpoint=path,
-        )
-        # For dropout and its like. Our own networks have none, and fits of them in threads need
-        # not wait.
-        with seeded(seed + 2 if is_own(self.network) else None):
-            interruption = training.run()
+        with owned(path):
+            training = Training(
+                built.maps,
+                X,
+                prior,
+                settings,
+                rng=np.random.default_rng(seed),
+                unit=built.unit,
+                landmarks=built.landmarks,
+                teacher=Teacher.of(prior, int(self.n_components), seed) if distils else None,
+                callbacks=callbacks,
+                checkpoint=path,
+            )
+            # For dropout and its like. Our own networks have none, and fits of them in threads
+            # need not wait.
+            with seeded(seed + 2 if is_own(self.network) else None):
+                interruption = training.run()
         self.history_ = training.history.records
         self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in self.history_)
         self.network_, self.scaling_ = built.network, built.scaling

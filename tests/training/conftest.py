@@ -12,7 +12,7 @@ from tests.training.helpers import Killed
 
 @pytest.fixture
 def always(monkeypatch):
-    """Write the state after every epoch."""
+    """Write the state after every step."""
     monkeypatch.setattr(checkpoint, "EVERY_SECONDS", 0.0)
 
 

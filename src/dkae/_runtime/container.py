@@ -84,13 +84,22 @@ class _Entry(NamedTuple):
 # --- writing -------------------------------------------------------------------------------------
 
 
-def write_container(path: Path, metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> None:
-    """Write a file that appears whole or not at all; equal content gives equal bytes."""
+def write_container(
+    path: Path,
+    metadata: Mapping[str, str],
+    tensors: Mapping[str, Tensor],
+    *,
+    keep: Path | None = None,
+) -> None:
+    """Write a file that appears whole or not at all; equal content gives equal bytes.
+
+    What was there before goes to `keep`, if that is given.
+    """
     # The widest type first, so that every tensor begins at a multiple of its own width.
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
     parts = {name: tensor.detach().cpu().contiguous() for name, tensor in ordered}
     header = _header(metadata, parts)
-    with replacing(path) as temporary, temporary.open("r+b") as file:
+    with replacing(path, keep) as temporary, temporary.open("r+b") as file:
         digest = hashlib.sha256()
         for chunk in (len(header).to_bytes(_LENGTH_BYTES, "little"), header):
             _put(file, chunk, digest)

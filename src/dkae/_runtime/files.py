@@ -29,8 +29,11 @@ _HOST = re.sub(r"[^A-Za-z0-9]", "", platform.node())[:16] or "host"
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path in the folder of `path` that replaces it if the block succeeds."""
+def replacing(path: Path, keep: Path | None = None) -> Iterator[Path]:
+    """Yield a temporary path in the folder of `path` that replaces it if the block succeeds.
+
+    The file that was there is kept as `keep`, in the same folder, if that is given.
+    """
     path = path.resolve()  # a link keeps pointing to the file that it named
     _remove_leftovers(path)
     handle, name = tempfile.mkstemp(
@@ -43,6 +46,8 @@ def replacing(path: Path) -> Iterator[Path]:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.chmod(_mode_of(path))
+        if keep is not None and path.exists():
+            path.replace(keep)
         temporary.replace(path)
         _sync_folder(path.parent)
     finally:
@@ -119,12 +124,12 @@ def check_writable(path: Path, name: str) -> None:
 
 @contextlib.contextmanager
 def owning(path: Path, what: str) -> Iterator[None]:
-    """Keep other processes from the same path meanwhile; `what` says in an error what it is.
+    """Keep other processes from the same path meanwhile; `what` names it in an error.
 
     The lock is the system's, and ends with the process: one that was killed holds nothing.
     """
     lock = path.parent / f".{path.name}.lock"
-    handle = _lock(lock, f"{what} {path}")
+    handle = _lock(lock, what)
     try:
         yield
     finally:

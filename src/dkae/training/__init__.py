@@ -1,6 +1,7 @@
 """How a network learns: phases as data, a trainer that runs them, and who is told of it."""
 
 from dkae.training.callbacks import Callback, EarlyStopping, History, ProgressBar, Record, losses_of
+from dkae.training.checkpoint import has_checkpoint, remove_checkpoint
 from dkae.training.engine import Engine
 from dkae.training.loss import Losses, dkae_loss
 from dkae.training.optimization import Optimization
@@ -28,5 +29,7 @@ __all__ = [
     "Trainer",
     "batches_per_epoch",
     "dkae_loss",
+    "has_checkpoint",
     "losses_of",
+    "remove_checkpoint",
 ]

@@ -1,36 +1,56 @@
 """The state of a training run as one file, from which an interrupted run resumes exactly.
 
-The file holds all that the next epoch depends on: the weights of the whole network, Adam, the
-learning rate, the best weights of early stopping, the random numbers, the history; and a
-fingerprint of the run, because no other run may resume from it. Reading it executes nothing.
+The file holds all that the next step depends on: the weights of the whole network, the optimizer,
+the learning rate, the best weights of early stopping, the random numbers, the history; and a
+fingerprint of the run, because no other run may resume from it. It has the container of model
+files, with their checksum, and reading it executes nothing.
+
+One is written when a phase begins, then once a minute, and when a signal asks the process to end.
+The one before is kept beside it: if the newest is damaged, that one is taken.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
-import pickle
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dkae._runtime.files import replacing
+from dkae._runtime.container import ModelFileError, read_container, write_container
+from dkae._runtime.files import check_writable, owning
+from dkae._runtime.fitting import warn_caller
+from dkae._runtime.trees import NotPlainError, decode, encode
 from dkae.training.callbacks import Callback, Record
 from dkae.training.fingerprint import check_same_run
+from dkae.training.signals import Signals
 
 if TYPE_CHECKING:
     from dkae.training.phases import Phase
     from dkae.training.trainer import Trainer
 
-FORMAT = "dkae checkpoint 2"
+FORMAT = "dkae checkpoint 3"
 
 #: Least time between two writes: the file has three times the size of the weights.
 EVERY_SECONDS = 60.0
 
-_KEYS = {"fingerprint", "phase", "epoch", "stop", "parts", "random"}
+#: What a state consists of, and of which type it is.
+_TYPES: dict[str, Any] = {
+    "fingerprint": dict,
+    "phase": str,
+    "epoch": int,
+    "step": int,
+    "sums": (int, torch.Tensor),
+    "stop": bool,
+    "parts": dict,
+    "random": torch.Tensor,
+}
+_REMEDY = "delete the file to start again, or pass another path"
 
 
 class Checkpoint(Callback):
@@ -39,10 +59,19 @@ class Checkpoint(Callback):
     def __init__(self, path: Path, run: dict[str, Any]) -> None:
         self.path = path
         self.run = run
-        self._pending = _read(path) if path.exists() else None
+        self._pending = _newest(path)
         if self._pending is not None:
-            check_same_run(path, self._pending["fingerprint"], run)
-        self._is_readable, self._last_write = False, time.monotonic()
+            check_same_run(path, self._pending["fingerprint"], run, self._pending["phase"])
+        self._signals, self._last_write = Signals(), time.monotonic()
+
+    def on_train_begin(self, trainer: Trainer) -> None:
+        names = [phase.name for phase in trainer.phases]
+        if self._pending is not None and self._pending["phase"] not in names:
+            raise ValueError(
+                f"checkpoint={self.path} is of a phase {self._pending['phase'][:80]!r}, but this "
+                f"run has {', '.join(names)}: {_REMEDY}"
+            )
+        self._signals.catch()
 
     def on_phase_setup(self, trainer: Trainer, phase: Phase) -> None:
         if self._pending is None:
@@ -51,37 +80,70 @@ class Checkpoint(Callback):
             trainer.skip = True
             return
         state, self._pending = self._pending, None
-        parts = _parts(trainer)
-        if parts.keys() != state["parts"].keys():
-            raise ValueError(
-                f"checkpoint={self.path} has the state of {', '.join(state['parts'])}, but this "
-                f"run has {', '.join(parts)}: pass the same callbacks, or another path"
-            )
-        for name, part in parts.items():
-            part.load_state_dict(state["parts"][name])
-        torch.random.set_rng_state(state["random"])
-        trainer.epoch, trainer.stop = int(state["epoch"]), bool(state["stop"])
+        _restore(trainer, phase, state, self.path)
+
+    def on_phase_begin(self, trainer: Trainer, phase: Phase) -> None:
+        self.write(trainer, phase)
+
+    def on_step_end(self, trainer: Trainer, phase: Phase) -> None:
+        # An epoch that is over writes when its record is in the history.
+        if trainer.step < trainer.n_steps:
+            self._write_if_due(trainer, phase)
 
     def on_epoch_end(self, trainer: Trainer, phase: Phase, record: Record) -> None:
-        if time.monotonic() - self._last_write < EVERY_SECONDS:
-            return
+        self._write_if_due(trainer, phase)
+
+    def on_train_end(self, trainer: Trainer) -> None:
+        self._signals.release()
+
+    def _write_if_due(self, trainer: Trainer, phase: Phase) -> None:
+        is_asked = self._signals.received is not None
+        if is_asked or time.monotonic() - self._last_write >= EVERY_SECONDS:
+            self.write(trainer, phase)
+        if is_asked:
+            self._signals.obey(f"the state of the training is in {self.path}")
+
+    def write(self, trainer: Trainer, phase: Phase) -> None:
+        """Write the present state; the file that was there becomes the one before."""
         state = {
-            "format": FORMAT,
             "fingerprint": self.run,
             "phase": phase.name,
             "epoch": trainer.epoch,
+            "step": trainer.step,
+            "sums": trainer.sums,
             "stop": trainer.stop,
             "parts": {name: part.state_dict() for name, part in _parts(trainer).items()},
             "random": torch.random.get_rng_state(),
         }
-        with replacing(self.path) as temporary:
-            try:
-                torch.save(state, temporary)
-            except RuntimeError as error:  # a full disk, for example
-                raise OSError(f"checkpoint={self.path} could not be written: {error}") from error
-            if not self._is_readable:
-                _check_readable(temporary, _parts(trainer))
-        self._is_readable, self._last_write = True, time.monotonic()
+        try:
+            encoded, tensors = encode(state)
+        except NotPlainError as error:
+            raise ValueError(
+                f"checkpoint cannot give back the state of one of {', '.join(state['parts'])} "
+                f"({error}): let state_dict return numbers, strings, tensors, lists and dicts alone"
+            ) from error
+        metadata = {"format": FORMAT, "state": json.dumps(encoded)}
+        try:
+            write_container(self.path, metadata, tensors, keep=previous(self.path))
+        except OSError as error:
+            raise OSError(f"checkpoint={self.path} could not be written: {error}") from error
+        self._last_write = time.monotonic()
+
+
+def previous(path: Path) -> Path:
+    """Return where the checkpoint before the newest is kept."""
+    return path.with_name(f"{path.name}.previous")
+
+
+def remove_checkpoint(path: str | os.PathLike[str]) -> None:
+    """Remove a checkpoint that is no longer needed, and the one before it."""
+    for file in (Path(path), previous(Path(path))):
+        file.unlink(missing_ok=True)
+
+
+def has_checkpoint(path: str | os.PathLike[str]) -> bool:
+    """Say whether there is a state to go on from."""
+    return Path(path).exists() or previous(Path(path)).exists()
 
 
 def _parts(trainer: Trainer) -> dict[str, Any]:
@@ -101,6 +163,29 @@ def _parts(trainer: Trainer) -> dict[str, Any]:
     return parts
 
 
+def _restore(trainer: Trainer, phase: Phase, state: dict[str, Any], path: Path) -> None:
+    """Put the trainer where it was."""
+    parts = _parts(trainer)
+    if parts.keys() != state["parts"].keys():
+        raise ValueError(
+            f"checkpoint={path} has the state of {', '.join(state['parts'])}, but this run has "
+            f"{', '.join(parts)}: pass the same callbacks, or another path"
+        )
+    if not (0 <= state["step"] < trainer.n_steps and 0 <= state["epoch"] <= phase.n_epochs):
+        raise ValueError(f"checkpoint={path} is of a step that this run never takes: {_REMEDY}")
+    try:
+        for name, part in parts.items():
+            part.load_state_dict(state["parts"][name])
+        name = "random numbers"
+        torch.random.set_rng_state(state["random"])
+    except Exception as error:  # whatever a state that does not fit makes of a module
+        raise ValueError(
+            f"checkpoint={path} does not fit this run in {name} ({str(error)[:200]}): {_REMEDY}"
+        ) from error
+    trainer.epoch, trainer.step, trainer.sums = state["epoch"], state["step"], state["sums"]
+    trainer.stop = state["stop"]
+
+
 def check_path(checkpoint: Any, random_state: Any) -> Path | None:
     """Return the path of a checkpoint if it can be written and read again, before any work."""
     if checkpoint is None:
@@ -108,10 +193,7 @@ def check_path(checkpoint: Any, random_state: Any) -> Path | None:
     if not isinstance(checkpoint, (str, os.PathLike)):
         raise ValueError(f"checkpoint={checkpoint!r} must be the path of a file or None")
     path = Path(checkpoint).resolve()  # the file goes at the end, not a link to it
-    if path.is_dir():
-        raise ValueError(f"checkpoint={path} is a folder: pass the path of a file")
-    if not path.parent.is_dir():
-        raise ValueError(f"checkpoint={path} lies in a folder that does not exist: make it first")
+    check_writable(path, "checkpoint")
     if random_state is None:
         raise ValueError(
             "checkpoint needs a fixed random_state, but it is None: the next call would start from "
@@ -120,30 +202,47 @@ def check_path(checkpoint: Any, random_state: Any) -> Path | None:
     return path
 
 
-def _check_readable(path: Path, parts: Iterable[str]) -> None:
-    """Refuse a state that would be lost: better at the first write than when it is needed."""
+def owned(path: Path | None) -> contextlib.AbstractContextManager[None]:
+    """Keep other fits from the same checkpoint meanwhile."""
+    return contextlib.nullcontext() if path is None else owning(path, f"checkpoint={path}")
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def _newest(path: Path) -> dict[str, Any] | None:
+    """Return the newest state that is whole; None if there is none."""
+    files = [file for file in (path, previous(path)) if file.exists()]
+    return _first_whole(files) if files else None
+
+
+def _first_whole(files: Sequence[Path]) -> dict[str, Any]:
+    newest, *older = files
     try:
-        torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        what = str(error).partition("Unsupported global: ")[2].partition(" was")[0] or str(error)
+        return _read(newest)
+    except ModelFileError as error:
+        for file in older:
+            with contextlib.suppress(ModelFileError):
+                state = _read(file)
+                warn_caller(f"checkpoint={newest} is damaged: going on from the one before")
+                return state
         raise ValueError(
-            f"checkpoint cannot give back the state of one of {', '.join(parts)} ({what}): let "
-            "state_dict return numbers, strings, tensors, lists and dicts alone"
+            f"checkpoint={newest} is damaged or not a checkpoint ({error}): {_REMEDY}"
         ) from error
 
 
 def _read(path: Path) -> dict[str, Any]:
-    remedy = "delete the file to start again, or pass another path"
-    with path.open("rb") as file:
-        try:
-            state = torch.load(file, map_location="cpu", weights_only=True)
-        except MemoryError:
-            raise
-        except Exception as error:  # a file that is not a checkpoint may fail in any way
-            kind = type(error).__name__
-            raise ValueError(
-                f"checkpoint={path} is damaged or not a checkpoint ({kind}): {remedy}"
-            ) from error
-    if not isinstance(state, dict) or state.get("format") != FORMAT or not state.keys() >= _KEYS:
-        raise ValueError(f"checkpoint={path} is not of the format {FORMAT!r}: {remedy}")
+    content = read_container(path)
+    found = content.metadata.get("format", "")
+    if found != FORMAT or not content.is_checked:
+        raise ModelFileError(f"{path} is not of the format {FORMAT!r}")
+    try:
+        state = decode(json.loads(content.metadata.get("state", "")), content.tensors)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path} is damaged: {str(error)[:200]}") from error
+    if not isinstance(state, dict) or state.keys() != _TYPES.keys():
+        raise ModelFileError(f"{path} has not the parts of a checkpoint")
+    for name, kind in _TYPES.items():
+        if not isinstance(state[name], kind):
+            raise ModelFileError(f"{path} has a {name} that is none")
     return state

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dkae.grams import Floats, Gram, read_block, sample_rows
+from dkae.grams import Floats, Gram, MatrixGram, read_block, sample_rows
+from dkae.training.phases import DECODER, FINE_TUNING
 from dkae.training.settings import Settings
 
 #: Rows whose block of the prior stands for the kernel.
 N_KERNEL_ROWS = 64
 #: What differs is named without its value, which says nothing to a person.
-_OPAQUE = ("X", "network", "initial weights")
+_OPAQUE = ("X", "gram", "network", "initial weights")
+#: Settings that may be raised on the way, and the last phase that may be under way then.
+_MAY_GROW = {"max_iter": FINE_TUNING, "decoder_max_iter": DECODER}
 #: Rows that are hashed together: X need not lie in memory in one piece.
 N_HASHED_ROWS = 4096
 
@@ -36,9 +40,23 @@ def fingerprint(
         "X": _digest(chunks),
         "random_state": rng.bit_generator.state,
         "initial weights": _digest(weights),
+        "gram": _matrix_digest(gram),
         # Kept as numbers: their last digits change with the number of threads.
         "kernel": torch.from_numpy(read_block(gram, sample_rows(len(gram), N_KERNEL_ROWS))),
     }
+
+
+def _matrix_digest(gram: Gram) -> str | None:
+    """Return a digest of a matrix that was handed in; None where a kernel is evaluated.
+
+    Of a matrix on disk, which may be larger than anybody wants to read twice, it is of some rows.
+    """
+    if not isinstance(gram, MatrixGram):
+        return None
+    matrix = gram.matrix
+    on_disk = isinstance(matrix, np.memmap)
+    rows = sample_rows(len(matrix), N_KERNEL_ROWS) if on_disk else range(len(matrix))
+    return _digest(chain([gram.ids], (matrix[i] for i in rows)))
 
 
 def _plain(value: Any) -> Any:
@@ -57,12 +75,16 @@ def _digest(arrays: Iterable[np.ndarray[Any, Any]]) -> str:
     return digest.hexdigest()
 
 
-def check_same_run(path: Path, there: dict[str, Any], here: dict[str, Any]) -> None:
-    """Refuse a file whose fingerprint is not that of this run, and say what differs."""
+def check_same_run(path: Path, there: dict[str, Any], here: dict[str, Any], phase: str) -> None:
+    """Refuse a file whose fingerprint is not that of this run, and say what differs.
+
+    The run may be longer than it was to be, if its learning rate does not depend on that, and if
+    the phase that gets longer is not over: the file is of `phase`.
+    """
     differences = [
         _difference(name, there.get(name), here.get(name))
         for name in here | there
-        if not _is_same(there.get(name), here.get(name))
+        if not _is_same(there.get(name), here.get(name)) and not _may_grow(name, there, here, phase)
     ]
     if differences:
         raise ValueError(
@@ -77,7 +99,17 @@ def _is_same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+def _may_grow(name: str, there: dict[str, Any], here: dict[str, Any], phase: str) -> bool:
+    if name not in _MAY_GROW or there["learning_rate"] != "constant":
+        return False
+    is_over = phase == DECODER and _MAY_GROW[name] == FINE_TUNING
+    # From 0 there would be a phase that there was not to be, and others at other rates.
+    return not is_over and bool(here[name] > there[name] > 0)
+
+
 def _difference(name: str, there: Any, here: Any) -> str:
     """Say what differs, with the values where they say something to a person."""
-    is_plain = not isinstance(here, (dict, list, Tensor)) and name not in _OPAQUE
-    return f"{name} ({there!r} in the file, {here!r} here)" if is_plain else name
+    if isinstance(here, (dict, list, Tensor)) or name in _OPAQUE:
+        return name
+    hint = "; only learning_rate='constant' can go on for longer" if name in _MAY_GROW else ""
+    return f"{name} ({there!r} in the file, {here!r} here{hint})"

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -40,8 +40,11 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.n_steps = self.source.n_steps
-        #: Finished epochs of the present phase.
-        self.epoch = 0
+        #: The phases of the run.
+        self.phases: Sequence[Phase] = ()
+        #: Finished epochs of the present phase, finished steps of the present epoch, and the sum of
+        #: their losses.
+        self.epoch, self.step, self.sums = 0, 0, cast(Any, 0)
         #: Whether the present phase ends after this epoch; a callback may set it.
         self.stop = False
         #: Whether the present phase is left out; a checkpoint sets it in `on_phase_setup`.
@@ -54,6 +57,7 @@ class Trainer:
     def run(self, phases: Sequence[Phase]) -> None:
         """Train the network, one phase after the other."""
         self.engine.prepare(self.network)
+        self.phases = phases
         try:
             self._tell("on_train_begin")
             for phase in phases:
@@ -75,7 +79,8 @@ class Trainer:
         self.optimizer, self.schedule = self.optimization.start(
             self.parameters, phase.learning_rate_factor, phase.n_epochs * self.n_steps
         )
-        self.epoch, self.stop, self.skip = 0, False, False
+        self.epoch, self.step, self.sums = 0, 0, 0
+        self.stop, self.skip = False, False
         self._tell("on_phase_setup", phase)
         if self.skip:
             return
@@ -83,7 +88,8 @@ class Trainer:
             self._tell("on_phase_begin", phase)
             with _only_these_learn(phase.network, self.parameters):
                 while self.epoch < phase.n_epochs and not self.stop:
-                    self._tell("on_epoch_begin", phase)
+                    if self.step == 0:  # else it began before a checkpoint
+                        self._tell("on_epoch_begin", phase)
                     if not self.stop:
                         self.run_epoch(phase)
         except BaseException as error:
@@ -95,18 +101,18 @@ class Trainer:
         """Take the steps of an epoch, evaluate what is held out, and tell both."""
         self.network.eval()  # what is below a stage stands still, dropout and statistics too
         phase.network.train()
-        sums: Any = 0
-        for _ in range(self.n_steps):
+        while self.step < self.n_steps:
             batch = self.source.draw(phase.alignment_weight > 0, phase.input_noise)
             # The sum stays on the device: reading it would make a GPU wait at every step.
-            sums = sums + self.train_step(phase, batch)
+            self.sums = self.sums + self.train_step(phase, batch)
             self.schedule.step()
+            self.step += 1
             self._tell("on_step_end", phase)
         record: Record = {"phase": phase.name, "epoch": self.epoch + 1}
-        record |= _named(sums / self.n_steps)
+        record |= _named(self.sums / self.n_steps)
         scores = self.evaluate(phase)
         record |= {f"validation_{name}": score for name, score in scores.items()}
-        self.epoch += 1
+        self.epoch, self.step, self.sums = self.epoch + 1, 0, 0
         self._tell("on_epoch_end", phase, record)
 
     def train_step(self, phase: Phase, batch: Batch) -> Tensor:

@@ -23,7 +23,7 @@ from dkae.grams import Gram
 from dkae.kernels import Kernel
 from dkae.networks import Autoencoder, StackedNetwork
 from dkae.persistence import load, replacing, save
-from dkae.training import Callback
+from dkae.training import Callback, has_checkpoint, remove_checkpoint
 from dkae_study.declaration import NetworkSpec, Part, Scale, Study
 from dkae_study.engine import provenance
 from dkae_study.engine.trainings import Training, Trainings
@@ -156,7 +156,10 @@ class Workshop:
             model.network = StackedNetwork.of(model, X, lower)
         model.callbacks = list(callbacks)
         checkpoint, start = training.path.with_suffix(".checkpoint"), time.perf_counter()
-        note: dict[str, Any] = {"resumed": checkpoint.exists(), "commit": provenance.commit()}
+        note: dict[str, Any] = {
+            "resumed": has_checkpoint(checkpoint),
+            "commit": provenance.commit(),
+        }
         model.fit(X, gram=gram, checkpoint=checkpoint)
         note["seconds"] = round(time.perf_counter() - start, 1)
         # As it comes from the cache: neither what watched it nor what it started from.
@@ -164,7 +167,7 @@ class Workshop:
         with replacing(training.path.with_suffix(".json")) as temporary:
             temporary.write_text(json.dumps(note), encoding="utf-8")
         save(model, training.path)
-        checkpoint.unlink(missing_ok=True)
+        remove_checkpoint(checkpoint)
         return model
 
 

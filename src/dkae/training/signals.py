@@ -1,0 +1,64 @@
+"""Signals that ask a process to end, kept until a step is over.
+
+In the midst of a step nothing could be saved from which training goes on exactly. So while a run
+has a checkpoint, a signal only leaves a note; when the step is over, the state is written, and then
+the signal does what it would have done. A second one does it at once.
+"""
+
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import Any
+
+#: SIGHUP, the end of a terminal, is not known everywhere.
+SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+
+
+class Signals:
+    """Catches the signals that would end the process; in the main thread, or not at all."""
+
+    def __init__(self) -> None:
+        #: The first that came.
+        self.received: int | None = None
+        self._former: dict[int, Any] = {}
+
+    def catch(self) -> None:
+        """Take note of signals from now on."""
+        if threading.current_thread() is not threading.main_thread():
+            return  # only the main thread may ask for signals
+        for number in SIGNALS:
+            handler = signal.getsignal(number)
+            # One that is ignored, as under nohup, or that is not Python's, stays as it is.
+            if handler not in (signal.SIG_IGN, None):
+                self._former[number] = handler
+                signal.signal(number, self._note)
+
+    def release(self) -> None:
+        """Leave signals to whom they were left before."""
+        for number, handler in self._former.items():
+            signal.signal(number, handler)
+        self._former.clear()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.received is not None:  # somebody is in a hurry
+            self.obey("the step was not finished")
+        self.received = number
+
+    def obey(self, message: str) -> None:
+        """Do what the signal asked for; `message` says what became of the work."""
+        number, former = self.received, dict(self._former)
+        assert number is not None  # it is only called when one came
+        self.received = None
+        self.release()
+        handler = former.get(number)
+        if handler is signal.default_int_handler:
+            raise KeyboardInterrupt
+        if callable(handler):
+            handler(number, None)
+            return
+        name = signal.Signals(number).name
+        print(f"dkae: ended by {name}; {message}", file=sys.stderr, flush=True)
+        raise SystemExit(128 + number)
