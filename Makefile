@@ -1,6 +1,6 @@
 # The two commands: `make demo` and `make test`. Each sets up all it needs, the first time it runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo study test check lint format bench tables clean
+.PHONY: help demo study test check lint format bench torture tables clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
@@ -58,6 +58,9 @@ bench: $(READY) ## benchmarks; they write to benchmarks/results/
 	$(BIN)/python benchmarks/mnist_recipes.py
 	$(BIN)/python benchmarks/quickstart.py
 	$(BIN)/python benchmarks/choose_gamma.py
+
+torture: $(READY) ## kill, damage and interrupt, by the thousand: a quarter of an hour
+	$(BIN)/python benchmarks/torture.py
 
 tables: $(READY) ## write the tables of README and docs anew, from the result files
 	$(BIN)/python -m scripts.tables

@@ -24,6 +24,8 @@ __all__ = [
     "recipes",
     "spectral",
     "step_memory",
+    "torture",
+    "torture_peers",
     "training_step",
     "when_cost",
     "when_quality",
@@ -335,3 +337,31 @@ def choose_gamma() -> str:
             rows.append([title, gamma, f"{by['constant']:.4f}", *cells])
     head = ["loss", "γ / median", "constant kernel", "`score`", "centred alignment"]
     return table([*head, "alignment with labels", "R²", "classifier"], rows)
+
+
+_FAULTS = {
+    "kills": "SIGKILL at random moments of fits with a checkpoint, resumed: the weights of an "
+    "unbroken fit, to the bit",
+    "saves": "SIGKILL at random moments of saves: the file is the old or the new one, and whole",
+    "mutations": "model files and checkpoints, damaged: refused with `ModelFileError`",
+    "processes": "fits in fresh processes, with one thread and with two: the same to the bit",
+}
+
+
+def torture() -> str:
+    """Return how many faults were injected, and how many were borne."""
+    found = _benchmark("torture")
+    rows = [
+        [text, f"{found[name]['tried']:,}", f"{found[name]['held']:,}"]
+        for name, text in _FAULTS.items()
+    ]
+    return table(["fault", "tried", "held"], rows)
+
+
+def torture_peers() -> str:
+    """Return what others make of damaged files."""
+    rows = [
+        [name, f"{n['tried']:,}", f"{100 * n.get('taken in silence', 0) / n['tried']:.0f} %"]
+        for name, n in _benchmark("torture")["peers"]["formats"].items()
+    ]
+    return table(["format", "tried", "taken"], rows)

@@ -32,6 +32,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "recipes": benchmark_blocks.recipes,
     "spectral": benchmark_blocks.spectral,
     "step-memory": benchmark_blocks.step_memory,
+    "torture": benchmark_blocks.torture,
+    "torture-peers": benchmark_blocks.torture_peers,
     "training-step": benchmark_blocks.training_step,
     "when-cost": benchmark_blocks.when_cost,
     "when-quality": benchmark_blocks.when_quality,

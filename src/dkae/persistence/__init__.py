@@ -25,7 +25,7 @@ from dkae._runtime.container import (
     write_container,
 )
 from dkae._runtime.devices import choose_device
-from dkae._runtime.files import replacing
+from dkae._runtime.files import owning, replacing
 from dkae._runtime.fitting import warn_caller
 from dkae._runtime.trees import NotPlainError, decode, encode
 from dkae.estimator import DeepKernelizedAutoencoder
@@ -35,7 +35,7 @@ from dkae.persistence.migrations import FORMAT_1, model_of_format_1
 from dkae.persistence.models import MODELS, REGISTRY, why_not_plain
 from dkae.persistence.networks import OwnNetwork
 
-__all__ = ["ModelFileError", "info", "load", "replacing", "save"]
+__all__ = ["ModelFileError", "info", "load", "owning", "replacing", "save"]
 
 #: A version that changes what a file means gets another number, and a migration.
 FORMAT = "dkae model 3"

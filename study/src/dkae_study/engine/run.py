@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from dkae.persistence import owning
 from dkae.training import batches_per_epoch
 from dkae_study.engine import provenance
 from dkae_study.engine.plan import Assignment, Plan
@@ -50,6 +51,7 @@ def run_plan(plan: Plan, reporter: Reporter, n_jobs: int = 1) -> list[Failure]:
         # The limit holds for all of the process: without it, what is measured while a network is
         # trained would differ in its last digits.
         with (
+            owning(plan.folder / "results", f"the folder {plan.folder}"),
             threadpool_limits(1, user_api="blas"),
             trainer(plan.workshop, plan.networks, reporter, n_jobs) as train,
         ):
