@@ -84,14 +84,14 @@ def in_a_child(work: Callable[[], Any], seconds: float | None = None) -> tuple[i
     child = os.fork()
     if child == 0:
         os.close(read)
-        with open(write, "w", encoding="utf-8") as pipe:
+        with os.fdopen(write, "w", encoding="utf-8") as pipe:
             pipe.write(str(work()))
         os._exit(0)
     os.close(write)
     if seconds is not None:
         time.sleep(seconds)
         os.kill(child, signal.SIGKILL)
-    with open(read, encoding="utf-8") as pipe:
+    with os.fdopen(read, encoding="utf-8") as pipe:
         given = pipe.read()
     return os.waitpid(child, 0)[1], given
 
