@@ -117,21 +117,28 @@ def write_study_page(study: Study, folder: Path, page: Path | None = None) -> Pa
     return page
 
 
-def write_figures(study: Study, folder: Path, out: Path) -> list[Path]:
-    """Write each figure as a file of its own, plots as SVG and images as PNG; return the paths."""
+def write_figures(study: Study, folder: Path, out: Path, *, replace: bool = True) -> list[Path]:
+    """Write each figure as a file of its own, plots as SVG and images as PNG; return the paths.
+
+    Unless they may `replace` files, nothing is written if one of that name is there.
+    """
     runs, scale = read_study(study, folder)
+    drawings = {
+        out / f"{drawing.name}.{'png' if drawing.is_image else 'svg'}": drawing
+        for findings in _findings_of_all(study, scale, runs)
+        for drawing in (findings.experiment.figures(findings) if findings.runs else [])
+    }
+    for path in drawings:
+        if path.exists() and not replace:
+            raise FileExistsError(f"{path} exists: pass another folder, or --force to replace it")
     out.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for findings in _findings_of_all(study, scale, runs):
-        for drawing in findings.experiment.figures(findings) if findings.runs else []:
-            path = out / f"{drawing.name}.{'png' if drawing.is_image else 'svg'}"
-            if drawing.is_image:
-                with mpl.rc_context(STYLE):
-                    drawing.figure.savefig(path, dpi=200, metadata={"Software": None})
-            else:
-                path.write_text(standalone_svg(drawing.figure, drawing.name), encoding="utf-8")
-            paths.append(path)
-    return paths
+    for path, drawing in drawings.items():
+        if drawing.is_image:
+            with mpl.rc_context(STYLE):
+                drawing.figure.savefig(path, dpi=200, metadata={"Software": None})
+        else:
+            path.write_text(standalone_svg(drawing.figure, drawing.name), encoding="utf-8")
+    return list(drawings)
 
 
 def _findings_of_all(study: Study, scale: Scale, runs: Sequence[Run]) -> list[Findings]:
