@@ -84,7 +84,7 @@ def read_run(path: Path) -> Run:
         run = Run(**content)
         _check_tables(run)
         return run
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ResultFileError(
             f"{path} is not a result of this version of dkae ({error}): move it away, or name the "
             "folder that the study wrote to; if it was a result, running the study makes it anew"
