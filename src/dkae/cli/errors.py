@@ -11,8 +11,8 @@ import click
 
 #: Set to anything, it shows where an error came from.
 TRACEBACK = "DKAE_TRACEBACK"
-#: More of an error is not read, such as a field of a table that has a megabyte.
-_LONGEST = 1000
+#: Characters at both ends of an error that are shown; a field of a table may have a megabyte.
+_SHOWN = 500
 
 
 class Interrupted(click.ClickException):
@@ -43,14 +43,15 @@ def clear_errors() -> Iterator[None]:
 def one_line(text: object) -> str:
     """Return text without line breaks and control characters, which a file name may have."""
     words = " ".join(str(text).split())
-    shown = words if len(words) <= _LONGEST else f"{words[:_LONGEST]} …"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+    if len(words) > 2 * _SHOWN:
+        words = f"{words[:_SHOWN]} … {words[-_SHOWN:]}"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
 
 
 def _describe(error: Exception) -> str:
     """Say what went wrong; what no check has foreseen is a bug."""
     text = one_line(error)
-    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and _is_of_memory(text)):
+    if isinstance(error, MemoryError) or _is_of_memory(error):
         return (
             f"this needs more memory than there is ({text[:200]}): pass fewer rows, a smaller "
             "--batch-size, or narrower layers"
@@ -63,9 +64,11 @@ def _describe(error: Exception) -> str:
     )
 
 
-def _is_of_memory(text: str) -> bool:
+def _is_of_memory(error: Exception) -> bool:
     """Say whether torch lacks memory, or cannot even count how much it would need."""
-    return any(sign in text.lower() for sign in ("allocate", "out of memory", "overflow"))
+    signs = ("allocate", "out of memory", "overflowed", "overflow when unpacking")
+    text = str(error).lower()
+    return isinstance(error, RuntimeError | TypeError) and any(sign in text for sign in signs)
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:

@@ -269,6 +269,11 @@ def score(
         from dkae.baselines import compare_with_baselines
 
         learnt = None if train is None else read_rows(train, fitted, layout).rows
+        if learnt is not None and learnt.shape[1:] != rows.shape[1:]:
+            raise ValueError(
+                f"--train {train} has rows of shape {learnt.shape[1:]}, and DATA of "
+                f"{rows.shape[1:]}: pass rows with the same features"
+            )
         found = compare_with_baselines(fitted, rows, learnt, gram=matrix)
         result["baselines"] = [row._asdict() for row in found]
     click.echo(json.dumps(result, indent=2))
