@@ -36,7 +36,9 @@ def read_npy(path: Path) -> NDArray[Any]:
             start = file.read(_LONGEST_HEADER)
         if start.startswith(b"PK"):
             raise DataFileError(f"{path} is an archive of arrays: give it the ending .npz")
-        _check_header(str(path), start)
+        size, found = _check_header(str(path), start), path.stat().st_size
+        if size > found:  # NumPy would map more than there is, if the number overflows
+            raise ValueError(f"it has {found} bytes, and its header announces {size}")
         return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except DataFileError:
         raise
