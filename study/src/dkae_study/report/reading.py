@@ -41,7 +41,8 @@ def read_study(study: Study, folder: Path) -> tuple[list[Run], Scale]:
             f"have; it has {', '.join(known)}"
         )
     with damaged("the study", folder):
-        _refuse_versions(runs, folder)
+        versions = _versions(runs)
+    _refuse_versions(versions, folder)
     _refuse_broken_pictures(runs, folder)
     return runs, known[scales[0]]
 
@@ -80,9 +81,9 @@ def _refuse_copies(runs: Sequence[Run], folder: Path) -> None:
         )
 
 
-def _refuse_versions(runs: Sequence[Run], folder: Path) -> None:
+def _refuse_versions(versions: dict[str, dict[str, set[str]]], folder: Path) -> None:
     """Refuse results of a scale, a recipe and so on as it is beside others as it was before."""
-    for what, configs in _versions(runs).items():
+    for what, configs in versions.items():
         if len(configs) > 1:
             fewer = min(configs.values(), key=len)
             raise ValueError(
@@ -123,7 +124,7 @@ def damaged(what: str, folder: Path) -> Iterator[None]:
         raise ResultFileError(
             f"a result of {what} in {folder} has no {error} where all of them have it: {remedy}"
         ) from error
-    except (TypeError, AttributeError, IndexError, ArithmeticError) as error:
+    except (ValueError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
         raise ResultFileError(
             f"a result of {what} in {folder} has not the form of all others ({error}): {remedy}"
         ) from error
