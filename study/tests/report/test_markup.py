@@ -80,6 +80,7 @@ def test_words_of_a_result_stay_words(word, few, tags, tmp_path):
     assert "alert(1)" not in " ".join(page.values("href", "src", "style"))
 
 
+@pytest.mark.filterwarnings("ignore:constrained_layout not applied")  # for so long names
 @pytest.mark.parametrize("experiment", [n for n in PAPER.experiment_names if n != "tradeoff"])
 def test_names_of_scores_and_pictures_stay_words(experiment, few, tags, tmp_path):
     """They are names of rows and of curves, in tables and in figures."""
