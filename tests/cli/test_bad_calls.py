@@ -101,7 +101,7 @@ OPTIONS = [
     ("--gram .", 1, "is neither a file nor a data set"),
     ("--gram rows.npy", 1, "gram has shape (40, 6)"),
     ("--checkpoint .", 1, "is a folder"),
-    ("--checkpoint no/state", 1, "does not exist"),
+    ("--checkpoint no/state", 2, "does not exist: make it"),
     ("--columns 0,0", 1, "--columns has '0' twice"),
     ("--columns 6", 1, "--columns '6' is not there"),
     ("--columns ''", 1, "--columns is empty"),

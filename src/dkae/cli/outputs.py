@@ -6,7 +6,7 @@ is never replaced.
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +22,7 @@ _OUT = "'-o' / '--out'"
 force_option = click.option("--force", is_flag=True, help="Replace a file that exists.")
 
 
-def output(endings: str, *, kept: Iterable[str] = ()) -> Callable[[Command], Command]:
+def output(endings: str, *, kept: Sequence[str] = ()) -> Callable[[Command], Command]:
     """Add -o, for a file of one of the endings, and --force.
 
     `kept` names options with files that a command writes and later reads, such as a checkpoint:
@@ -48,6 +48,9 @@ def output(endings: str, *, kept: Iterable[str] = ()) -> Callable[[Command], Com
             for name in ("out", *kept):
                 _refuse_other_files_of(context, name)
             check_output(options["out"], force=force)
+            for name in kept:
+                if options[name] is not None:
+                    check_folder(Path(os.path.realpath(options[name])), f"'--{name}'")
             return command(**options)
 
         return out(force_option(checked))  # type: ignore[return-value]
@@ -69,12 +72,12 @@ def check_output(path: Path, *, force: bool) -> None:
     check_folder(target)
 
 
-def check_folder(path: Path) -> None:
+def check_folder(path: Path, option: str = _OUT) -> None:
     """Refuse a file that its folder does not take: one like it is made there, and removed."""
     folder = path.parent
     if not folder.is_dir():
         raise click.BadParameter(
-            f"folder {folder} does not exist: make it, or pass another", param_hint=_OUT
+            f"folder {folder} does not exist: make it, or pass another", param_hint=option
         )
     try:
         # Named as the file that will replace the output once all is written.
@@ -83,7 +86,7 @@ def check_folder(path: Path) -> None:
     except OSError as error:
         raise click.BadParameter(
             f"{path} is not writable ({error.strerror}): pass a file in another folder",
-            param_hint=_OUT,
+            param_hint=option,
         ) from error
 
 
