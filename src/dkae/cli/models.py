@@ -12,6 +12,7 @@ import click
 from dkae.cli.errors import Interrupted
 from dkae.cli.options import DATA_HELP, example, log_to_stderr
 from dkae.cli.outputs import output
+from dkae.cli.parameters import parse_options
 from dkae.cli.tables import (
     COPIED,
     column_options,
@@ -88,11 +89,10 @@ def fit(
     from dkae.persistence import save
     from dkae.recipes import RECIPES
 
-    params = {"verbose": int(not quiet)} | _given(options) | _parse_pairs(extra)
+    params = {"verbose": int(not quiet)} | parse_options(options, extra)
     model = RECIPES[check_choice("recipe", recipe, RECIPES)]()
     for name in params:
         check_choice("parameter", name, model.get_params(deep=False))
-    _check_kernel_params(params.get("kernel_params"))
     model.set_params(**params)
     table = read_training(data, model, layout)
     prior = None if gram is None else read_matrix(gram)
@@ -292,44 +292,6 @@ def _saying_how_to_go_on(checkpoint: str | None) -> Iterator[None]:
             if checkpoint is not None and Path(checkpoint).exists():
                 remedy = f"the same command goes on from {checkpoint}"
             raise Interrupted(f"interrupted, and no model was written; {remedy}") from None
-
-
-def _check_kernel_params(value: Any) -> None:
-    if not isinstance(value, dict | None):
-        raise ValueError(
-            f"kernel_params={value!r} is not a table of names: pass JSON, such as "
-            """--set 'kernel_params={"gamma": 0.5}'"""
-        )
-
-
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that the user gave, with numbers as numbers."""
-    params = {name: value for name, value in options.items() if value is not None}
-    for name in {"gamma", "epoch", "steps_per_epoch"} & params.keys():
-        params[name] = _parse(params[name])
-    if "hidden_layer_sizes" in params:
-        sizes = params["hidden_layer_sizes"].split(",")
-        params["hidden_layer_sizes"] = tuple(_parse(size) for size in sizes if size.strip())
-    return params
-
-
-def _parse_pairs(pairs: tuple[str, ...]) -> dict[str, Any]:
-    params = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise ValueError(f"--set {pair}: expected NAME=VALUE, such as --set tied_weights=false")
-        params[name] = _parse(value)
-    return params
-
-
-def _parse(text: str) -> Any:
-    """Parse JSON (0.5, true, null, [1, 2]), and return anything else as a string."""
-    text = {"True": "true", "False": "false", "None": "null"}.get(text, text)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):  # the latter of thousands of brackets
-        return text
 
 
 COMMANDS = (fit, transform, inverse, denoise, interpolate, score)
