@@ -48,6 +48,7 @@ def fail(*args):
     line = result.stderr.removesuffix("\n")
     assert line.startswith("Error: ")
     assert "\n" not in line
+    assert "this is a bug" not in line
     return line
 
 

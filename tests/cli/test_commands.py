@@ -254,7 +254,9 @@ def test_fit_goes_on_from_a_checkpoint(folder, tmp_path, monkeypatch):
         # Stop in the third epoch of five steps.
         steps, step = iter([None] * 12), Trainer.train_step
         patch.setattr(Trainer, "train_step", lambda *a: _next_or_stop(steps) or step(*a))
-        assert run(*broken).exit_code == 1
+        result = run(*broken)
+        assert result.exit_code == 130
+        assert f"the same command goes on from {tmp_path / 'state'}" in result.stderr
     assert (tmp_path / "state").exists()
     succeed(*broken)
     assert not (tmp_path / "state").exists()

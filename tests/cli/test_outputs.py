@@ -1,6 +1,7 @@
 """Outputs are checked before any work, and a failure leaves the old file."""
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
@@ -42,13 +43,19 @@ def test_unwritable_output_is_refused_before_the_training(
         out.chmod(0o444)
     folder.chmod(0o555)
     if os.access(folder, os.W_OK):  # root may write everywhere: take that right away
-        access = os.access
+        access, open_file = os.access, os.open
 
         def without_writing(path, mode, **kwargs):
             within = Path(path).is_relative_to(folder)
             return not (mode & os.W_OK and within) and access(path, mode, **kwargs)
 
+        def without_making(path, flags, *args, **kwargs):
+            if flags & os.O_CREAT and Path(path).is_relative_to(folder):
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return open_file(path, flags, *args, **kwargs)
+
         monkeypatch.setattr(os, "access", without_writing)
+        monkeypatch.setattr(os, "open", without_making)
     try:
         result = run("fit", "digits", "-o", out, *TINY)
     finally:
@@ -81,7 +88,7 @@ def test_missing_output_option_is_refused(no_training):
     [
         ["fit", "nowhere.npy", *TINY],
         ["fit", "rows.npy", *TINY, "--kernel", "rbg"],
-        ["fit", "rows.npy", *TINY, "--gram", "rows.npy"],
+        ["fit", "rows.npy", *TINY, "--gram", "rows.npz"],
         ["fit", "rows.npy", *TINY, "--set", "learning_rate_init=1e30"],
     ],
     ids=lambda args: " ".join(args[1:2] + args[-1:]),
@@ -91,7 +98,7 @@ def test_existing_model_survives_a_failed_fit(args, folder, tmp_path, monkeypatc
     monkeypatch.chdir(folder)
     out = tmp_path / "m.safetensors"
     out.write_text("old", encoding="utf-8")
-    fail(*args, "-o", out)
+    fail(*args, "-o", out, "--force")
     assert out.read_text(encoding="utf-8") == "old"
     assert list(tmp_path.iterdir()) == [out]
 
@@ -102,7 +109,7 @@ def test_existing_array_survives_a_failed_command(command, ending, folder, tmp_p
     np.save(tmp_path / "wide.npy", np.ones((3, 9)))
     out = tmp_path / f"out{ending}"
     out.write_text("old", encoding="utf-8")
-    fail(command, folder / "model.safetensors", tmp_path / "wide.npy", "-o", out)
+    fail(command, folder / "model.safetensors", tmp_path / "wide.npy", "-o", out, "--force")
     assert out.read_text(encoding="utf-8") == "old"
 
 
@@ -122,7 +129,7 @@ def test_existing_model_survives_a_full_disk(folder, tmp_path):
     out = tmp_path / "m.safetensors"
     out.write_text("old", encoding="utf-8")
     with full_disk():
-        fail("fit", folder / "rows.npy", "-o", out, *TINY)
+        fail("fit", folder / "rows.npy", "-o", out, *TINY, "--force")
     assert out.read_text(encoding="utf-8") == "old"
     assert list(tmp_path.iterdir()) == [out]
 
@@ -133,6 +140,6 @@ def test_existing_array_survives_a_full_disk(ending, folder, rows, tmp_path):
     np.save(many, np.tile(rows, (50, 1)))
     out.write_text("old", encoding="utf-8")
     with full_disk():
-        fail("transform", folder / "model.safetensors", many, "-o", out)
+        fail("transform", folder / "model.safetensors", many, "-o", out, "--force")
     assert out.read_bytes() == b"old"
     assert {path.name for path in tmp_path.iterdir()} == {many.name, out.name}

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dkae import DeepKernelizedAutoencoder, codespace, load
-from dkae.cli import options
+from dkae.cli import options, outputs
 from tests.cli.helpers import TINY, fail, make_estimator, refuse, run_python, succeed
 
 # Columns of these tables are of several sizes.
@@ -78,7 +78,7 @@ def hide_pandas(patch):
     # Taken away, because scikit-learn looks for it among the modules.
     patch.delitem(sys.modules, "pandas")
     patch.setattr(sys, "meta_path", [Hidden, *sys.meta_path])
-    patch.setattr(options, "find_spec", lambda name: None)
+    patch.setattr(outputs, "find_spec", lambda name: None)
 
 
 # --- names there and back ------------------------------------------------------------------------
@@ -116,11 +116,10 @@ def test_there_and_back(name, ending, frame, folder, tmp_path):
 
 def test_columns_are_found_by_name_in_any_order(frame, folder, tmp_path):
     turned = write_frame(frame[frame.columns[::-1]], tmp_path / "turned.csv")
-    for source in (turned, folder / "rows.csv"):
-        succeed(
-            "transform", folder / "plain.safetensors", source, "-o", tmp_path / "c.npy", *BESIDE
-        )
-        codes = np.load(tmp_path / "c.npy")
+    for name, source in {"turned.npy": turned, "plain.npy": folder / "rows.csv"}.items():
+        out = tmp_path / name
+        succeed("transform", folder / "plain.safetensors", source, "-o", out, *BESIDE)
+        codes = np.load(out)
         expected = load(folder / "plain.safetensors").transform(frame[FEATURES])
         np.testing.assert_array_equal(codes, expected)
 
@@ -150,7 +149,7 @@ def test_names_are_kept_without_pandas(frame, folder, tmp_path, monkeypatch):
         succeed("fit", folder / "rows.tsv", "-o", saved, *TINY, *BESIDE, "--standardize")
         succeed("transform", saved, folder / "rows.csv", "-o", codes, *BESIDE)
         succeed("inverse", saved, codes, "-o", tmp_path / "b.csv", *BESIDE)
-        line = fail("transform", saved, folder / "rows.parquet", "-o", codes, *BESIDE)
+        line = fail("transform", saved, folder / "rows.parquet", "-o", codes, *BESIDE, "--force")
         assert "rows.parquet needs pandas: pip install 'dkae[table]'" in line
         message = refuse("transform", saved, folder / "rows.csv", "-o", tmp_path / "c.parquet")
     assert "pip install 'dkae[table]'" in " ".join(message.split())
@@ -185,7 +184,8 @@ def test_denoise_and_interpolate_take_tables(name, frame, folder, tmp_path):
     X = frame[FEATURES]
     expected = codespace.denoise(model, X, X, 2)
     np.testing.assert_allclose(written[FEATURES], expected, rtol=1e-5)
-    succeed("interpolate", saved, folder / "rows.csv", "--between", 1, 3, "-o", out, *BESIDE)
+    args = ["--between", 1, 3, "-o", out, "--force", *BESIDE]
+    succeed("interpolate", saved, folder / "rows.csv", *args)
     written = read_frame(out)
     assert list(written.columns) == FEATURES
     expected = codespace.interpolate(model, X.iloc[[1]], X.iloc[[3]])

@@ -34,11 +34,22 @@ def choose_device(device: str | torch.device) -> torch.device:
         raise ValueError(
             f"device={device!r} is not known: use 'auto', or as torch spells it, such as 'cuda:0'"
         ) from error
-    if not available.get(chosen.type, True) or not _has_index(chosen):
+    if not (available.get(chosen.type) or _works(chosen)) or not _has_index(chosen):
         raise ValueError(
             f"device={str(device)!r} is not available on this machine: use device='auto' or 'cpu'"
         )
     return chosen
+
+
+def _works(device: torch.device) -> bool:
+    """Try a device that torch knows by name, and may not have been built for."""
+    if device.type in ("cuda", "mps"):  # known not to be there; a trial only starts them
+        return False
+    try:
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError):  # also if it is not implemented
+        return False
+    return True
 
 
 def _has_index(device: torch.device) -> bool:

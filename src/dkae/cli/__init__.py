@@ -5,14 +5,17 @@ distribution adds a command by an entry point of the group ``dkae.commands``.
 """
 
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 import click
 
 from dkae import __version__
+from dkae.cli.errors import Interrupted, clear_errors
 from dkae.cli.models import COMMANDS
-from dkae.cli.options import check_folder, clear_errors, example
+from dkae.cli.options import example
+from dkae.cli.outputs import check_output, force_option, refuse_input
 
-__all__ = ["check_folder", "clear_errors", "example", "main"]
+__all__ = ["Interrupted", "check_output", "example", "force_option", "main", "refuse_input"]
 
 #: The entry points of commands of other distributions.
 ENTRY_POINTS = "dkae.commands"
@@ -39,6 +42,10 @@ class Commands(click.Group):
                 "pip install dkae-study"
             )
         return None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with clear_errors():  # here, so that it holds for what other distributions add
+            return super().invoke(ctx)
 
 
 def _added() -> dict[str, EntryPoint]:

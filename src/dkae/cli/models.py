@@ -1,13 +1,18 @@
 """Commands that fit models and use them."""
 
 import json
-from contextlib import nullcontext
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dkae.cli.options import DATA_HELP, clear_errors, example, log_to_stderr, output
+from dkae.cli.errors import Interrupted
+from dkae.cli.options import DATA_HELP, example, log_to_stderr
+from dkae.cli.outputs import output
+from dkae.cli.parameters import parse_options
 from dkae.cli.tables import (
     COPIED,
     column_options,
@@ -36,7 +41,7 @@ _ARRAYS = ".npy .npz .csv .tsv .parquet"
     )
 )
 @click.argument("data")
-@output(".safetensors")
+@output(".safetensors", kept=["checkpoint"])
 @column_options(label="passed to kernels that use labels")
 @click.option(
     "--standardize",
@@ -67,7 +72,6 @@ _ARRAYS = ".npy .npz .csv .tsv .parquet"
 @click.option("--set", "extra", multiple=True, metavar="NAME=VALUE", help="Any other parameter.")
 @click.option("--quiet", is_flag=True, help="No progress bar, and no log of it.")
 @click.option("--checkpoint", help="File to resume from after an interruption.")
-@clear_errors()
 def fit(
     data: str,
     out: Path,
@@ -85,14 +89,14 @@ def fit(
     from dkae.persistence import save
     from dkae.recipes import RECIPES
 
-    params = {"verbose": int(not quiet)} | _given(options) | _parse_pairs(extra)
+    params = {"verbose": int(not quiet)} | parse_options(options, extra)
     model = RECIPES[check_choice("recipe", recipe, RECIPES)]()
     for name in params:
         check_choice("parameter", name, model.get_params(deep=False))
     model.set_params(**params)
     table = read_training(data, model, layout)
     prior = None if gram is None else read_matrix(gram)
-    with nullcontext() if quiet else log_to_stderr():
+    with nullcontext() if quiet else log_to_stderr(), _saying_how_to_go_on(checkpoint):
         fitted = train(model, table, standardize, gram=prior, checkpoint=checkpoint)
     save(fitted, out)
     if checkpoint is not None:
@@ -100,7 +104,8 @@ def fit(
     # While only the decoder trains, codes do not change: L_c is that of the last record with one.
     last = {name: value for record in model.history_ for name, value in record.items()}
     losses = "  ".join(f"{name} {last[name]:.5g}" for name in last if name.endswith("loss"))
-    click.echo(f"{out}: {len(table.rows)} rows -> {model.n_components_} components  {losses}")
+    name = click.format_filename(out)
+    click.echo(f"{name}: {len(table.rows)} rows -> {model.n_components_} components  {losses}")
 
 
 @click.command(
@@ -114,7 +119,6 @@ def fit(
 @click.argument("data")
 @output(_ARRAYS)
 @column_options(**COPIED)
-@clear_errors()
 def transform(model: Path, data: str, out: Path, layout: dict[str, Any]) -> None:
     """Map the rows of DATA into kernel space.
 
@@ -136,7 +140,6 @@ def transform(model: Path, data: str, out: Path, layout: dict[str, Any]) -> None
 @click.argument("codes")
 @output(_ARRAYS)
 @column_options(**COPIED)
-@clear_errors()
 def inverse(model: Path, codes: str, out: Path, layout: dict[str, Any]) -> None:
     """Map CODES (a file, as transform writes it) back to input space."""
     fitted = load_model(model)
@@ -161,7 +164,6 @@ def inverse(model: Path, codes: str, out: Path, layout: dict[str, Any]) -> None:
 @click.option("--components", default=32, show_default=True, help="Principal components to keep.")
 @output(_ARRAYS)
 @column_options(**COPIED)
-@clear_errors()
 def denoise(
     model: Path, noisy: str, clean: str, components: int, out: Path, layout: dict[str, Any]
 ) -> None:
@@ -184,10 +186,15 @@ def denoise(
 @_MODEL
 @click.argument("data")
 @click.option("--between", required=True, type=(int, int), help="Numbers of two rows, from 0.")
-@click.option("--steps", default=9, show_default=True, help="Points, both ends included.")
+@click.option(
+    "--steps",
+    default=9,
+    show_default=True,
+    type=click.IntRange(2, 1_000_000),
+    help="Points, both ends included.",
+)
 @output(_ARRAYS)
 @column_options()
-@clear_errors()
 def interpolate(
     model: Path,
     data: str,
@@ -223,7 +230,6 @@ def interpolate(
 @click.option("--baselines", is_flag=True, help="Also Nystroem, PCA and kernel PCA of this width.")
 @click.option("--train", help="Rows that the baselines learn from; without it they learn DATA.")
 @column_options()
-@clear_errors()
 def score(
     model: Path,
     data: str,
@@ -263,39 +269,29 @@ def score(
         from dkae.baselines import compare_with_baselines
 
         learnt = None if train is None else read_rows(train, fitted, layout).rows
+        if learnt is not None and learnt.shape[1:] != rows.shape[1:]:
+            raise ValueError(
+                f"--train {train} has rows of shape {learnt.shape[1:]}, and DATA of "
+                f"{rows.shape[1:]}: pass rows with the same features"
+            )
         found = compare_with_baselines(fitted, rows, learnt, gram=matrix)
         result["baselines"] = [row._asdict() for row in found]
     click.echo(json.dumps(result, indent=2))
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that the user gave, with numbers as numbers."""
-    params = {name: value for name, value in options.items() if value is not None}
-    for name in {"gamma", "epoch", "steps_per_epoch"} & params.keys():
-        params[name] = _parse(params[name])
-    if "hidden_layer_sizes" in params:
-        sizes = params["hidden_layer_sizes"].split(",")
-        params["hidden_layer_sizes"] = tuple(_parse(size) for size in sizes if size.strip())
-    return params
-
-
-def _parse_pairs(pairs: tuple[str, ...]) -> dict[str, Any]:
-    params = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise ValueError(f"--set {pair}: expected NAME=VALUE, such as --set tied_weights=false")
-        params[name] = _parse(value)
-    return params
-
-
-def _parse(text: str) -> Any:
-    """Parse JSON (0.5, true, null, [1, 2]), and return anything else as a string."""
-    text = {"True": "true", "False": "false", "None": "null"}.get(text, text)
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
+@contextmanager
+def _saying_how_to_go_on(checkpoint: str | None) -> Iterator[None]:
+    """Say after Ctrl-C what is left of the training."""
+    with warnings.catch_warnings():
+        # To a command a model that is usable as far as it got is of no use: it is not saved.
+        warnings.filterwarnings("ignore", "training was interrupted")
+        try:
+            yield
+        except KeyboardInterrupt:
+            remedy = "with --checkpoint FILE the next call can go on from here"
+            if checkpoint is not None and Path(checkpoint).exists():
+                remedy = f"the same command goes on from {checkpoint}"
+            raise Interrupted(f"interrupted, and no model was written; {remedy}") from None
 
 
 COMMANDS = (fit, transform, inverse, denoise, interpolate, score)

@@ -118,7 +118,7 @@ def write(out: Path, table: Table, what: str) -> None:
     from dkae.datasets.tables import write_table
 
     write_table(out, table)
-    click.echo(f"{out}: {what} of shape {table.rows.shape}")
+    click.echo(f"{click.format_filename(out)}: {what} of shape {table.rows.shape}")
 
 
 def input_names(fitted: Any, rows: Any) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from dkae.datasets.idx import DataFileError
+from dkae.datasets.errors import DataFileError
 
 __all__ = ["Choice", "Layout", "choose"]
 

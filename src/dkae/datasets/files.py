@@ -2,8 +2,6 @@
 
 import csv
 import warnings
-import zipfile
-import zlib
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,8 +14,10 @@ from sklearn.utils import Bunch
 
 from dkae._runtime.checks import check_choice
 from dkae._runtime.files import replacing
-from dkae.datasets.idx import DataFileError, read_idx
+from dkae.datasets.errors import DataFileError
+from dkae.datasets.idx import read_idx
 from dkae.datasets.mnist import fetch_mnist, load_mnist20k
+from dkae.datasets.npy import read_npy, read_npz
 
 
 def _digits() -> Bunch:
@@ -58,7 +58,7 @@ def read_array(source: str) -> NDArray[Any]:
     if not path.is_file():
         raise FileNotFoundError(_missing(source))
     if key:
-        return _read_npz(path, key)
+        return read_npz(path, key)
     if path.suffix in _READERS:
         return _READERS[path.suffix](path)
     if "ubyte" in path.name or ".idx" in path.name:
@@ -86,41 +86,6 @@ def _missing(source: str) -> str:
     nearest = get_close_matches(source.partition(":")[0], DATASETS, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
     return f"{source} is neither a file nor a data set ({', '.join(sorted(DATASETS))}){hint}"
-
-
-def _read_npy(path: Path) -> NDArray[Any]:
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise DataFileError(f"{path} is not a NumPy file of numbers ({error})") from error
-    if not isinstance(array, np.ndarray):
-        raise DataFileError(f"{path} is an archive of arrays: give it the ending .npz")
-    return array
-
-
-def _read_npz(path: Path, key: str | None = None) -> NDArray[Any]:
-    try:
-        # Opened here, because NumPy leaves a damaged archive open.
-        with path.open("rb") as file:
-            archive = np.load(file, allow_pickle=False)
-            if isinstance(archive, np.ndarray):
-                raise DataFileError(f"{path} is a single array: give it the ending .npy")
-            return np.asarray(archive[_choose_array(path, list(archive), key)])
-    except DataFileError:
-        raise
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataFileError(f"{path} cannot be read as .npz: {error}") from error
-
-
-def _choose_array(path: Path, names: list[str], key: str | None) -> str:
-    if key is not None:
-        return check_choice(f"array in {path}", key, names)
-    if len(names) != 1:
-        raise DataFileError(
-            f"{path} holds {len(names)} arrays ({', '.join(names)}): say which one, for example "
-            f"{path}:{names[0] if names else 'name'}"
-        )
-    return names[0]
 
 
 def _read_csv(path: Path) -> NDArray[Any]:
@@ -172,7 +137,7 @@ def _read_images(path: Path) -> NDArray[Any]:
 
 
 _READERS: dict[str, Callable[[Path], NDArray[Any]]] = {
-    ".npy": _read_npy,
-    ".npz": _read_npz,
+    ".npy": read_npy,
+    ".npz": read_npz,
     ".csv": _read_csv,
 }

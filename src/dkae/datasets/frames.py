@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae.datasets.idx import DataFileError
+from dkae.datasets.errors import DataFileError
+from dkae.datasets.sizes import check_fits
 
 Floats = NDArray[np.float32]
 
@@ -69,9 +70,15 @@ def read_parquet(path: Path) -> tuple[Any, Any]:
     """
     pandas = require_pandas(path)
     try:
+        from pyarrow import parquet
+
+        announced = parquet.read_metadata(path)
+        check_fits(path, announced.num_rows * announced.num_columns * np.float32().nbytes)
         frame = pandas.read_parquet(path)
     except ImportError as error:
         raise DataFileError(f"{path} needs pyarrow: {INSTALL}") from error
+    except DataFileError:
+        raise
     except (ValueError, OSError, NotImplementedError) as error:
         raise DataFileError(f"{path} cannot be read as Parquet: {error}") from error
     frame.columns = frame.columns.map(str)

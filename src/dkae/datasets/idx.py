@@ -11,18 +11,22 @@ import os
 import struct
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import Bunch
 
+from dkae.datasets.errors import DataFileError
+from dkae.datasets.sizes import check_fits
+
+__all__ = ["DataFileError", "load_idx", "read_idx"]
+
 _GZIP_MAGIC = b"\x1f\x8b"
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-
-
-class DataFileError(ValueError):
-    """A data file that exists but is not valid."""
+_LONGEST_HEADER = 4 + 4 * 255
+#: Bytes that are read at a time: memory is taken as they come, not as they are announced.
+_PART = 2**20
 
 
 def read_idx(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
@@ -48,18 +52,20 @@ def read_idx(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
         If there is no such file.
     """
     path = Path(path)
-    content = path.read_bytes()
-    gzipped = content.startswith(_GZIP_MAGIC)
-    if gzipped:
-        content = _gunzip(path, content)
-    _check_start(path, content, gzipped)
-    dtype, shape, start = _parse_header(path, content)
-    _check_size(path, found=len(content), expected=start + math.prod(shape) * dtype.itemsize)
-    try:
-        values = np.frombuffer(content, dtype, offset=start).reshape(shape)
-    except ValueError as error:  # too many dimensions, or an empty array with huge ones
-        raise DataFileError(f"{path} has the shape {shape}: NumPy says {error}") from error
-    return values.astype(dtype.newbyteorder("="))
+    with path.open("rb") as file:
+        if file.peek(2)[:2] != _GZIP_MAGIC:
+            return _read(path, file, gzipped=False)
+        try:
+            with gzip.GzipFile(fileobj=file) as decompressed:
+                return _read(path, decompressed, gzipped=True)
+        except EOFError as error:
+            raise DataFileError(
+                f"{path} is a truncated gzip file of {path.stat().st_size} bytes: fetch it again"
+            ) from error
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise DataFileError(
+                f"{path} is a corrupt gzip file ({error}): fetch it again"
+            ) from error
 
 
 def load_idx(images: str | os.PathLike[str], labels: str | os.PathLike[str]) -> Bunch:
@@ -113,18 +119,24 @@ def _read_uint8(path: str | os.PathLike[str], what: str, ndim: int) -> npt.NDArr
     return values
 
 
-def _gunzip(path: Path, content: bytes) -> bytes:
+def _read(path: Path, file: IO[bytes] | gzip.GzipFile, *, gzipped: bool) -> npt.NDArray[Any]:
+    """Read what the header announces, and one byte more to see that it is all."""
+    content = bytearray(file.read(_LONGEST_HEADER))
+    _check_start(path, content, gzipped)
+    dtype, shape, start = _parse_header(path, content)
+    size = start + math.prod(shape) * dtype.itemsize
+    check_fits(path, size)
+    while len(content) <= size and (part := file.read(min(_PART, size + 1 - len(content)))):
+        content += part
+    _check_size(path, found=len(content), expected=size)
     try:
-        return gzip.decompress(content)
-    except EOFError as error:
-        raise DataFileError(
-            f"{path} is a truncated gzip file of {len(content)} bytes: fetch it again"
-        ) from error
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise DataFileError(f"{path} is a corrupt gzip file ({error}): fetch it again") from error
+        values = np.frombuffer(content, dtype, offset=start).reshape(shape)
+    except ValueError as error:  # too many dimensions, or an empty array with huge ones
+        raise DataFileError(f"{path} has the shape {shape}: NumPy says {error}") from error
+    return values.astype(dtype.newbyteorder("="), copy=False)
 
 
-def _check_start(path: Path, content: bytes, gzipped: bool) -> None:
+def _check_start(path: Path, content: bytearray, gzipped: bool) -> None:
     """Reject a file that is not IDX at all, and say what it looks like."""
     if not content:
         raise DataFileError(f"{path} is empty: expected an IDX file, plain or gzipped")
@@ -141,7 +153,7 @@ def _check_start(path: Path, content: bytes, gzipped: bool) -> None:
     )
 
 
-def _parse_header(path: Path, content: bytes) -> tuple[np.dtype[Any], tuple[int, ...], int]:
+def _parse_header(path: Path, content: bytearray) -> tuple[np.dtype[Any], tuple[int, ...], int]:
     """Return the type of the values, the shape, and where in `content` the values start."""
     _check_header(path, content, 4)
     code, ndim = content[2], content[3]
@@ -156,7 +168,7 @@ def _parse_header(path: Path, content: bytes) -> tuple[np.dtype[Any], tuple[int,
     return np.dtype(_TYPES[code]), struct.unpack_from(f">{ndim}I", content, 4), start
 
 
-def _check_header(path: Path, content: bytes, size: int) -> None:
+def _check_header(path: Path, content: bytearray, size: int) -> None:
     if len(content) < size:
         raise DataFileError(
             f"{path} is truncated, it has {len(content)} bytes: its header alone takes {size} bytes"
@@ -165,8 +177,11 @@ def _check_header(path: Path, content: bytes, size: int) -> None:
 
 def _check_size(path: Path, *, found: int, expected: int) -> None:
     """Compare the size of the (decompressed) file with what its header announces."""
-    if found != expected:
-        fault = "truncated" if found < expected else "too long"
+    if found < expected:
         raise DataFileError(
-            f"{path} is {fault}, it has {found} bytes: its header announces {expected} bytes"
+            f"{path} is truncated, it has {found} bytes: its header announces {expected} bytes"
+        )
+    if found > expected:
+        raise DataFileError(
+            f"{path} is too long: its header announces {expected} bytes, and more follow"
         )

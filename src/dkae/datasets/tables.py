@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from dkae._runtime.files import replacing
 from dkae.datasets.columns import Choice, Layout, choose
 from dkae.datasets.delimited import GAPS, DelimitedFile, GapError, fault_error, write_delimited
+from dkae.datasets.errors import DataFileError
 from dkae.datasets.files import read_array, write_array
 from dkae.datasets.frames import Floats, frame_as_numbers, read_parquet, write_parquet
-from dkae.datasets.idx import DataFileError
 
 __all__ = ["Column", "GapError", "Layout", "Table", "read_table", "write_table"]
 

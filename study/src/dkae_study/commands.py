@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dkae.cli import check_folder, clear_errors, example
+from dkae.cli import Interrupted, check_output, example, force_option, refuse_input
 
 if TYPE_CHECKING:
     from dkae_study.engine.plan import Plan
@@ -46,19 +46,23 @@ class _Names(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
 )
 @click.option("--seed", default=0, show_default=True, type=int)
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-def demo(out: Path, steps: int, seed: int, quiet: bool) -> None:
+@force_option
+def demo(out: Path, steps: int, seed: int, quiet: bool, force: bool) -> None:
     """Train on handwritten digits and write a page to look at.
 
-    The library's defaults with a code of 256: a minute, not a day.
+    The library's defaults with a code of 256: a minute, not a day. An earlier demo in the folder is
+    replaced; other files of the same names are not, without --force.
     """
-    with clear_errors():
-        from dkae_study.demo import run_demo, write_demo_page
+    from dkae_study.demo import FILES, is_demo, run_demo, write_demo_page
 
-        results = run_demo(out, n_steps=steps, seed=seed, verbose=not quiet)
-        page = write_demo_page(out)
+    out.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        check_output(out / name, force=force or is_demo(out))
+    results = run_demo(out, n_steps=steps, seed=seed, verbose=not quiet)
+    page = write_demo_page(out)
     for name, value in results["scores"].items():
         click.echo(f"{name:>34}  {value:.4f}")
-    click.echo(f"\nThe result is in {page}")
+    click.echo(f"\nThe result is in {click.format_filename(page)}")
 
 
 @click.command(
@@ -118,25 +122,27 @@ def reproduce(
     Writes one JSON file for each run. What is done is skipped, and what was interrupted goes on
     from its last checkpoint, so the same command can be called until all is there.
     """
-    with clear_errors():
-        from dkae_study.engine.allocation import keep_freed_memory
-        from dkae_study.engine.estimate import describe
-        from dkae_study.engine.plan import make_plan
-        from dkae_study.engine.trainers import choose_jobs
-        from dkae_study.paper import PAPER
+    from dkae_study.engine.allocation import keep_freed_memory
+    from dkae_study.engine.estimate import describe
+    from dkae_study.engine.plan import make_plan
+    from dkae_study.engine.trainers import choose_jobs
+    from dkae_study.paper import PAPER
 
-        chosen = [PAPER.experiment(name) for name in names] or PAPER.experiments
-        if only_list:
-            for experiment in chosen:
-                click.echo(f"{experiment.name:<14}{experiment.reference:<34}{experiment.title}")
-            return
-        folder = Path("results") / scale if out is None else out
-        keep_freed_memory()  # before the estimate, which is then timed as the study will run
-        plan = make_plan(PAPER, PAPER.scale(scale), folder, names, recipes, seeds)
-        n_jobs = choose_jobs(jobs)
-        click.echo(describe(plan, n_jobs))
-        if plan.todo and not dry_run:
-            _run(plan, n_jobs)
+    chosen = [PAPER.experiment(name) for name in names] or PAPER.experiments
+    if only_list:
+        for experiment in chosen:
+            click.echo(f"{experiment.name:<14}{experiment.reference:<34}{experiment.title}")
+        return
+    folder = Path("results") / scale if out is None else out
+    keep_freed_memory()  # before the estimate, which is then timed as the study will run
+    plan = make_plan(PAPER, PAPER.scale(scale), folder, names, recipes, seeds)
+    if plan.todo and not dry_run:  # results are never replaced: what is there is done
+        folder.mkdir(parents=True, exist_ok=True)
+        check_output(plan.todo[0].path, force=False)
+    n_jobs = choose_jobs(jobs)
+    click.echo(describe(plan, n_jobs))
+    if plan.todo and not dry_run:
+        _run(plan, n_jobs)
 
 
 @click.command(epilog=example("dkae report results/laptop", "dkae report smoke -o page.html"))
@@ -145,29 +151,29 @@ def reproduce(
     "-o",
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    callback=check_folder,
-    help="Page to write; index.html in FOLDER by default.",
+    help="Page to write; index.html in FOLDER by default. An earlier page is replaced.",
 )
 @click.option(
     "--figures",
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for the figures as files of their own.",
 )
-def report(folder: Path, out: Path | None, figures: Path | None) -> None:
+@force_option
+def report(folder: Path, out: Path | None, figures: Path | None, force: bool) -> None:
     """Write one page from the results in FOLDER: each claim of the paper, and what we got."""
-    with clear_errors():
-        from dkae_study.paper import PAPER
-        from dkae_study.report.page import write_figures, write_study_page
+    from dkae_study.paper import PAPER
+    from dkae_study.report.page import write_figures, write_study_page
+    from dkae_study.report.pages import is_own_page
 
-        page = write_study_page(PAPER, folder, out)
-        drawn = [] if figures is None else write_figures(PAPER, folder, figures)
-    click.echo(f"The page is {page}" + (f", and {len(drawn)} figures in {figures}" * bool(drawn)))
-
-
-class _Interrupted(click.ClickException):
-    """Ctrl-C; a shell expects this number of it."""
-
-    exit_code = 130
+    page = folder / "index.html" if out is None else out
+    if folder.is_dir():  # else reading the results says what to do
+        for result in folder.glob("*.json"):
+            refuse_input(page, result, f"the result {result.name}")
+        check_output(page, force=force or is_own_page(page))
+    drawn = [] if figures is None else write_figures(PAPER, folder, figures, replace=force)
+    write_study_page(PAPER, folder, page)
+    and_figures = f", and {len(drawn)} figures in {figures}" if drawn else ""
+    click.echo(f"The page is {click.format_filename(page)}{and_figures}")
 
 
 def _run(plan: Plan, n_jobs: int) -> None:
@@ -179,7 +185,7 @@ def _run(plan: Plan, n_jobs: int) -> None:
     try:
         failures = run_plan(plan, progress, n_jobs)
     except KeyboardInterrupt:
-        raise _Interrupted(
+        raise Interrupted(
             "interrupted; what is done is kept, and the same command goes on from here"
         ) from None
     finally:

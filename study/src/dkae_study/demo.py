@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dkae import DeepKernelizedAutoencoder, metrics
 from dkae.baselines import compare_with_baselines
 from dkae.kernels import PairwiseKernel
+from dkae.persistence import replacing
 from dkae.plotting import BLUE, STYLE, VERMILLION, new_figure, plain_log_ticks
 from dkae_study.engine.provenance import versions
 from dkae_study.experiments.tradeoff import rows_by_class
@@ -27,6 +28,10 @@ from dkae_study.report.pages import render
 
 RESULTS_FILE = "results.json"
 ARRAYS_FILE = "arrays.npz"
+PAGE_FILE = "index.html"
+FIGURES = ("reconstructions", "gram", "losses")
+#: All that the demo writes.
+FILES = (RESULTS_FILE, ARRAYS_FILE, PAGE_FILE, *(f"{name}.png" for name in FIGURES))
 
 N_COMPONENTS = 256
 N_EPOCHS = 20
@@ -34,6 +39,15 @@ N_HELD_OUT = 1400
 N_GRAM_ROWS_A_CLASS = 50
 #: Rows that kernel PCA and Nyström features learn from: seconds, not half a minute.
 N_BASELINE_ROWS = 2000
+
+
+def is_demo(folder: Path) -> bool:
+    """Say whether an earlier demo wrote to a folder: its results come first of all files."""
+    try:
+        results = json.loads((folder / RESULTS_FILE).read_text(encoding="utf-8"))
+        return "dkae" in results["versions"] and "scores" in results
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return False
 
 
 def run_demo(out: Path, *, n_steps: int, seed: int, verbose: bool) -> dict[str, Any]:
@@ -75,9 +89,10 @@ def run_demo(out: Path, *, n_steps: int, seed: int, verbose: bool) -> dict[str, 
         ],
         "history": model.history_,
     }
-    (out / RESULTS_FILE).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     pictures: dict[str, Any] = _pictures(model, kernel, X_test, y_test)
-    np.savez_compressed(out / ARRAYS_FILE, **pictures)
+    _write_text(out / RESULTS_FILE, json.dumps(results, indent=1) + "\n")
+    with replacing(out / ARRAYS_FILE) as temporary:
+        np.savez_compressed(temporary, **pictures)
     return results
 
 
@@ -131,10 +146,15 @@ def write_demo_page(folder: Path) -> Path:
         figures = _draw(results, dict(archive))
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.png", dpi=200)
-    page = folder / "index.html"
+    page = folder / PAGE_FILE
     images = {name: _inline_png(figure) for name, figure in figures.items()}
-    page.write_text(render("demo.html", results=results, images=images), encoding="utf-8")
+    _write_text(page, render("demo.html", results=results, images=images))
     return page
+
+
+def _write_text(path: Path, text: str) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def _draw(results: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Figure]:

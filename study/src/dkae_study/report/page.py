@@ -99,6 +99,12 @@ def write_study_page(study: Study, folder: Path, page: Path | None = None) -> Pa
     sections = [
         _make_section(findings, folder) for findings in _findings_of_all(study, scale, runs)
     ]
+    with damaged("the study", folder):
+        numbers = {
+            "contrasts": contrast_rows(study, runs),
+            "provenance": provenance_of(runs),
+            "counts": counts_of(runs, study.recipe_names),
+        }
     text = render(
         "study.html",
         study=study,
@@ -106,10 +112,8 @@ def write_study_page(study: Study, folder: Path, page: Path | None = None) -> Pa
         recipes=study.recipe_names,
         sections=sections,
         verdicts=_count_verdicts(sections, study.recipe_names),
-        contrasts=contrast_rows(study, runs),
         command=_command(study, "", scale, folder),
-        provenance=provenance_of(runs),
-        counts=counts_of(runs, study.recipe_names),
+        **numbers,
     )
     page = folder / "index.html" if page is None else page
     with replacing(page) as temporary:
@@ -117,21 +121,29 @@ def write_study_page(study: Study, folder: Path, page: Path | None = None) -> Pa
     return page
 
 
-def write_figures(study: Study, folder: Path, out: Path) -> list[Path]:
-    """Write each figure as a file of its own, plots as SVG and images as PNG; return the paths."""
+def write_figures(study: Study, folder: Path, out: Path, *, replace: bool = True) -> list[Path]:
+    """Write each figure as a file of its own, plots as SVG and images as PNG; return the paths.
+
+    Unless they may `replace` files, nothing is written if one of that name is there.
+    """
     runs, scale = read_study(study, folder)
-    out.mkdir(parents=True, exist_ok=True)
-    paths = []
+    drawings: dict[Path, Drawing] = {}
     for findings in _findings_of_all(study, scale, runs):
-        for drawing in findings.experiment.figures(findings) if findings.runs else []:
-            path = out / f"{drawing.name}.{'png' if drawing.is_image else 'svg'}"
-            if drawing.is_image:
-                with mpl.rc_context(STYLE):
-                    drawing.figure.savefig(path, dpi=200, metadata={"Software": None})
-            else:
-                path.write_text(standalone_svg(drawing.figure, drawing.name), encoding="utf-8")
-            paths.append(path)
-    return paths
+        with damaged(findings.experiment.name, folder):
+            for drawing in findings.experiment.figures(findings) if findings.runs else []:
+                ending = "png" if drawing.is_image else "svg"
+                drawings[out / f"{drawing.name}.{ending}"] = drawing
+    for path in drawings:
+        if path.exists() and not replace:
+            raise FileExistsError(f"{path} exists: pass another folder, or --force to replace it")
+    out.mkdir(parents=True, exist_ok=True)
+    for path, drawing in drawings.items():
+        if drawing.is_image:
+            with mpl.rc_context(STYLE):
+                drawing.figure.savefig(path, dpi=200, metadata={"Software": None})
+        else:
+            path.write_text(standalone_svg(drawing.figure, drawing.name), encoding="utf-8")
+    return list(drawings)
 
 
 def _findings_of_all(study: Study, scale: Scale, runs: Sequence[Run]) -> list[Findings]:
@@ -152,13 +164,14 @@ def _make_section(findings: Findings, folder: Path) -> Section:
             Decision(claim, {r: claim.judge(findings.of(r)) for r in findings.recipes})
             for claim in experiment.claims
         ]
+        figures = [(d, Markup(inline_svg(d.figure, d.name, d.alt))) for d in drawings]
     return Section(
         experiment=experiment,
         recipes={run.recipe for run in runs},
         n_runs=len(runs),
         n_jobs=len(jobs),
         missing=[job for job in jobs if job not in there],
-        figures=[(d, Markup(inline_svg(d.figure, d.name, d.alt))) for d in drawings],
+        figures=figures,
         tables=tables,
         decisions=decisions,
         command=_command(findings.study, experiment.name, findings.scale, folder),

@@ -40,7 +40,9 @@ def read_study(study: Study, folder: Path) -> tuple[list[Run], Scale]:
             f"the results in {folder} are of the scale {scales[0]!r}, which this version does not "
             f"have; it has {', '.join(known)}"
         )
-    _refuse_versions(runs, folder)
+    with damaged("the study", folder):
+        versions = _versions(runs)
+    _refuse_versions(versions, folder)
     _refuse_broken_pictures(runs, folder)
     return runs, known[scales[0]]
 
@@ -61,7 +63,7 @@ def _refuse_broken_pictures(runs: Sequence[Run], folder: Path) -> None:
         for name, picture in run.pictures.items():
             try:
                 unpack(picture)
-            except (KeyError, TypeError, ValueError, zlib.error) as error:
+            except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
                 raise ResultFileError(
                     f"{folder / run.job.name}.json is damaged, its picture {name!r} cannot be read "
                     f"({error}): move it away; running the study makes it anew"
@@ -79,9 +81,9 @@ def _refuse_copies(runs: Sequence[Run], folder: Path) -> None:
         )
 
 
-def _refuse_versions(runs: Sequence[Run], folder: Path) -> None:
+def _refuse_versions(versions: dict[str, dict[str, set[str]]], folder: Path) -> None:
     """Refuse results of a scale, a recipe and so on as it is beside others as it was before."""
-    for what, configs in _versions(runs).items():
+    for what, configs in versions.items():
         if len(configs) > 1:
             fewer = min(configs.values(), key=len)
             raise ValueError(
@@ -113,12 +115,16 @@ def _versions(runs: Sequence[Run]) -> dict[str, dict[str, set[str]]]:
 
 
 @contextmanager
-def damaged(experiment: str, folder: Path) -> Iterator[None]:
-    """Say in which results a number is missing that all of them should have."""
+def damaged(what: str, folder: Path) -> Iterator[None]:
+    """Say in which results something is missing, or is of another kind than in all of them."""
+    remedy = "move it away; running the study makes it anew"
     try:
         yield
     except KeyError as error:
         raise ResultFileError(
-            f"a result of {experiment} in {folder} has no {error} where all of them have it: move "
-            "it away; running the study makes it anew"
+            f"a result of {what} in {folder} has no {error} where all of them have it: {remedy}"
+        ) from error
+    except (ValueError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
+        raise ResultFileError(
+            f"a result of {what} in {folder} has not the form of all others ({error}): {remedy}"
         ) from error

@@ -82,21 +82,26 @@ def read_run(path: Path) -> Run:
         if content.pop("format") != FORMAT:
             raise ValueError("another format")
         run = Run(**content)
-        _check_tables(run)
+        _check_fields(run)
         return run
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ResultFileError(
             f"{path} is not a result of this version of dkae ({error}): move it away, or name the "
             "folder that the study wrote to; if it was a result, running the study makes it anew"
         ) from error
 
 
-def _check_tables(run: Run) -> None:
-    """Refuse a run in which something else stands where a table of names belongs."""
+def _check_fields(run: Run) -> None:
+    """Refuse a run in which something else stands where a name or a table of names belongs."""
     for tables in ({name: getattr(run, name) for name in _TABLES}, run.models):
         for name, table in tables.items():
             if not isinstance(table, dict):
                 raise TypeError(f"{name} is {table!r}, not a table of names")
+    for name in ("experiment", "scale", "recipe", "config_hash"):
+        if not isinstance(getattr(run, name), str):
+            raise TypeError(f"{name} is {getattr(run, name)!r}, not a name")
+    if type(run.seed) is not int or not isinstance(run.point, Point | None):
+        raise TypeError(f"seed is {run.seed!r} and point {run.point!r}: expected a number")
 
 
 def read_runs(folder: Path) -> list[Run]:

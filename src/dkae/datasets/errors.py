@@ -1,0 +1,5 @@
+"""What is raised for files of data."""
+
+
+class DataFileError(ValueError):
+    """A data file that exists but is not valid."""
