@@ -165,7 +165,7 @@ def test_a_process_of_its_own_gives_the_same_file(folder, tmp_path):
         ("--set hidden_layer_sizes=[3,2]", "hidden_layer_sizes", [3, 2]),
         ("--set max_grad_norm=null", "max_grad_norm", None),
         ("--components 3", "n_components", 3),
-        ("--hidden 5,3", "hidden_layer_sizes", [5, 3]),
+        ("--hidden 5,3", "hidden_layer_sizes", (5, 3)),
         ("--hidden ''", "hidden_layer_sizes", []),
         ("--kernel laplacian", "kernel", "laplacian"),
         ("--gamma 0.5", "gamma", 0.5),

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from dkae.cli.options import clear_errors, example
+from dkae.cli.options import example
 
 #: Longer values are cut.
 WIDTH = 60
@@ -13,7 +13,6 @@ WIDTH = 60
 
 @click.command(epilog=example("dkae info model.safetensors"))
 @click.argument("model")
-@clear_errors()
 def info(model: str) -> None:
     """Show what the file MODEL holds, without loading it; nothing in it is executed."""
     from dkae.persistence import info as read_info

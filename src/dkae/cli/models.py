@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from dkae.cli.errors import Interrupted
+from dkae.cli.info import info
 from dkae.cli.options import DATA_HELP, example, log_to_stderr
 from dkae.cli.outputs import output
 from dkae.cli.parameters import parse_options
@@ -88,6 +89,7 @@ def fit(
     from dkae._runtime.checks import check_choice
     from dkae.persistence import save
     from dkae.recipes import RECIPES
+    from dkae.training import remove_checkpoint
 
     params = {"verbose": int(not quiet)} | parse_options(options, extra)
     model = RECIPES[check_choice("recipe", recipe, RECIPES)]()
@@ -100,7 +102,7 @@ def fit(
         fitted = train(model, table, standardize, gram=prior, checkpoint=checkpoint)
     save(fitted, out)
     if checkpoint is not None:
-        Path(checkpoint).unlink(missing_ok=True)
+        remove_checkpoint(checkpoint)
     # While only the decoder trains, codes do not change: L_c is that of the last record with one.
     last = {name: value for record in model.history_ for name, value in record.items()}
     losses = "  ".join(f"{name} {last[name]:.5g}" for name in last if name.endswith("loss"))
@@ -282,6 +284,8 @@ def score(
 @contextmanager
 def _saying_how_to_go_on(checkpoint: str | None) -> Iterator[None]:
     """Say after Ctrl-C what is left of the training."""
+    from dkae.training import has_checkpoint
+
     with warnings.catch_warnings():
         # To a command a model that is usable as far as it got is of no use: it is not saved.
         warnings.filterwarnings("ignore", "training was interrupted")
@@ -289,9 +293,9 @@ def _saying_how_to_go_on(checkpoint: str | None) -> Iterator[None]:
             yield
         except KeyboardInterrupt:
             remedy = "with --checkpoint FILE the next call can go on from here"
-            if checkpoint is not None and Path(checkpoint).exists():
+            if checkpoint is not None and has_checkpoint(checkpoint):
                 remedy = f"the same command goes on from {checkpoint}"
             raise Interrupted(f"interrupted, and no model was written; {remedy}") from None
 
 
-COMMANDS = (fit, transform, inverse, denoise, interpolate, score)
+COMMANDS = (fit, transform, inverse, denoise, interpolate, score, info)

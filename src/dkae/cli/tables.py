@@ -52,10 +52,17 @@ def column_options(label: str = "", index: str = "") -> Callable[[Command], Comm
 
 
 def load_model(path: Path) -> Any:
-    """Return the model, or the pipeline, in a file."""
+    """Return the autoencoder in a file, or the pipeline that ends in one."""
+    from dkae import DeepKernelizedAutoencoder
     from dkae.persistence import load
 
-    return load(path, device="auto")
+    fitted = load(path, device="auto")
+    if not isinstance(_model_of(fitted), DeepKernelizedAutoencoder):
+        raise ValueError(
+            f"{path} holds a {type(_model_of(fitted)).__name__}, and the command takes a "
+            "DeepKernelizedAutoencoder, as `dkae fit` writes it: use dkae.load in Python"
+        )
+    return fitted
 
 
 def read_training(source: str, model: Any, layout: dict[str, Any]) -> Table:

@@ -1,0 +1,60 @@
+"""`dkae info`, and files of models that no command uses."""
+
+import numpy as np
+import pytest
+
+from dkae import DeepKernelizedAutoencoder, save
+from dkae.spectral import KernelPCA
+from tests.cli.helpers import fail, succeed
+
+X = np.random.default_rng(0).random((40, 5), dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("info") / "m.safetensors"
+    model = DeepKernelizedAutoencoder(3, kernel="pck", decoder_max_iter=1, random_state=0)
+    model.set_params(kernel_params={"max_components": 3, "n_initializations": 2})
+    save(model.fit(X), path)
+    return path
+
+
+def test_it_shows_model_kernel_and_size(model):
+    printed = succeed("info", model).stdout
+    assert "DeepKernelizedAutoencoder, written by dkae" in printed
+    assert "ProbabilisticClusterKernel" in printed
+    assert "n_mixtures_" in printed
+    assert "alignment_weight         0.1" in printed
+    assert len(printed.split("sha256")[1].split()[0]) == 64
+
+
+def test_no_weight_is_read(model, tmp_path):
+    """The header says it all: what follows may be anything, of the same length."""
+    content = model.read_bytes()
+    n_header = 8 + int.from_bytes(content[:8], "little")
+    (tmp_path / "m").write_bytes(content[:n_header] + bytes(len(content) - n_header))
+    expected = succeed("info", model).stdout.partition("\n")[2]
+    assert succeed("info", tmp_path / "m").stdout.partition("\n")[2] == expected
+
+
+def test_a_hostile_name_cannot_move_the_cursor(tmp_path):
+    frame = DeepKernelizedAutoencoder(3, network="stacked", max_iter=1, hidden_layer_sizes=(4,))
+    frame.fit(X)
+    frame.kernel_params = {"\x1b[2J": "\x1b[2J"}
+    save(frame, tmp_path / "m")
+    assert "\x1b" not in succeed("info", tmp_path / "m").stdout
+
+
+def test_what_is_no_model_is_one_line(tmp_path):
+    (tmp_path / "m").write_bytes(b"hello")
+    assert "is not a dkae file, or is damaged" in fail("info", tmp_path / "m")
+    assert "there is no model file" in fail("info", tmp_path / "none")
+
+
+def test_another_kind_of_model_is_named(tmp_path):
+    save(KernelPCA(2).fit(X), tmp_path / "m.safetensors")
+    np.save(tmp_path / "X.npy", X)
+    assert "KernelPCA, written by dkae" in succeed("info", tmp_path / "m.safetensors").stdout
+    out = ["-o", tmp_path / "codes.npy"]
+    said = fail("transform", tmp_path / "m.safetensors", tmp_path / "X.npy", *out)
+    assert "holds a KernelPCA, and the command takes a DeepKernelizedAutoencoder" in said
