@@ -20,6 +20,7 @@ from dkae import __version__
 from dkae._runtime.container import (
     Content,
     ModelFileError,
+    parse_json,
     read_container,
     read_metadata,
     write_container,
@@ -142,7 +143,7 @@ def load(path: str | os.PathLike[str], *, device: str = "cpu", network: Any = No
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {path}")
-    content = read_container(path)
+    content = read_container(path, lambda metadata: metadata.get("format") == FORMAT)
     version = _check_format(content.metadata, path)
     try:
         with torch.random.fork_rng(devices=[]):  # building a module may draw random numbers
@@ -181,9 +182,7 @@ def _check_format(metadata: dict[str, str], path: Path) -> int:
 def _build(content: Content, version: int) -> Any:
     if version == 1:
         return model_of_format_1(json.loads(content.metadata["model"]), content.tensors)
-    if not content.is_checked:
-        raise ValueError("its checksum is missing")
-    tree = json.loads(content.metadata["state"])
+    tree = parse_json(content.metadata["state"])
     state = decode(tree, content.tensors, REGISTRY)
     model, values = state["model"], state["kernel_values"]
     last = _check_model(model)
@@ -236,8 +235,8 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
     version = _check_format(metadata, path)
     text = metadata.get("state" if version > 1 else "model", "")
     try:
-        described = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        described = parse_json(text)
+    except ValueError as error:
         raise ModelFileError(f"{path} is damaged: its description is not JSON") from error
     return {
         "format": metadata["format"],
