@@ -73,7 +73,7 @@ def test_values_come_back_as_what_they_were(value):
         {"object": ["os.system", {}]}, [[], (), {}], ((),), {"": {"": {}}},
         {1: np.arange(2), "1": np.arange(3)},
         {"a.b": np.arange(2), "a": {"b": np.arange(3)}},
-        np.zeros((0, 5)), np.float32([[1, 2], [3, 4]]).T, np.arange(6)[::-2], np.array(3),
+        np.zeros((0, 5)), np.float32([[1, 2], [3, 4]]).T, np.ones((4, 3), order="F")[:2], np.arange(6)[::-2], torch.arange(6).reshape(2, 3).T, np.array(3),
         torch.ones(2, dtype=torch.bfloat16).float(),
     ],
     ids=repr,
@@ -107,6 +107,14 @@ def test_scalars_of_numpy_become_those_of_python(value):
 def test_what_no_file_can_hold_is_named(value, message):
     with pytest.raises(NotPlainError, match=message):
         through_text(value)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_lie_in_memory_as_they_did(order):
+    array = np.array(np.arange(24.0).reshape(2, 3, 4), order=order)
+    found = through_text([array, torch.from_numpy(array)])
+    assert found[0].strides == found[1].numpy().strides == array.strides
+    assert is_same(found[0], array)
 
 
 # --- objects -------------------------------------------------------------------------------------
@@ -222,6 +230,7 @@ def test_any_json_gives_a_value_or_a_value_error(encoded):
         ("\ud800", "not Unicode"),
         ({"dict": {"\ud800": 1}}, "not Unicode"),
         ({"tensor": "absent"}, "the tensor 'absent' is missing"),
+        ({"transposed": {"tuple": []}}, "what is transposed is no array"),
         ({"again": 0}, "in none of them whole"),
         ({"again": -1}, "in none of them whole"),
         ({"again": True}, "in none of them whole"),

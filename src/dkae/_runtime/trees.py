@@ -9,6 +9,7 @@ says what it is, so that a value comes back as what it was:
 ``{"tuple": …}``                       a tuple
 ``{"float": …}``                       a float that JSON cannot hold: "nan", "inf", "-inf"
 ``{"tensor": …}``, ``{"array": …}``    the name of a tensor, of which an array is made
+``{"transposed": …}``                  the transpose of one of these: so it lay in memory
 ``{"object": [kind, state]}``          an object that a registry knows by the name of its kind
 ``{"again": i}``                       the i-th of these objects, which stands in several places
 =====================================  ============================================================
@@ -96,10 +97,8 @@ class _Encoder:
             return value
         if isinstance(value, float):
             return value if math.isfinite(value) else {"float": repr(value)}
-        if isinstance(value, Tensor):
-            return {"tensor": self._keep(value, name)}
-        if isinstance(value, np.ndarray):
-            return {"array": self._keep(_as_tensor(value, name), name)}
+        if isinstance(value, Tensor | np.ndarray):
+            return self._encode_array(value, name)
         if isinstance(value, list):
             return self._encode_items(value, name, depth + 1)
         if isinstance(value, tuple):
@@ -107,6 +106,14 @@ class _Encoder:
         if isinstance(value, Mapping):
             return self._encode_mapping(value, name, depth + 1)
         return self._encode_object(value, name, depth + 1)
+
+    def _encode_array(self, value: Any, name: str) -> Any:
+        kind = "tensor" if isinstance(value, Tensor) else "array"
+        # Columns one after the other stay so: else products differ in the last digit.
+        strides = value.stride() if kind == "tensor" else value.strides
+        if value.ndim > 1 and abs(strides[0]) < abs(strides[-1]):
+            return {"transposed": {kind: self._keep(_as_tensor(_transposed(value), name), name)}}
+        return {kind: self._keep(_as_tensor(value, name), name)}
 
     def _encode_items(self, values: Iterable[Any], name: str, depth: int) -> list[Any]:
         return [self.encode(item, f"{name}.{i}", depth) for i, item in enumerate(values)]
@@ -204,6 +211,12 @@ class _Decoder:
             raise ValueError(f"the array {content[:80]!r} is of no type that NumPy knows")
         return tensor.numpy()
 
+    def _decode_transposed(self, content: dict[str, Any], depth: int) -> Any:
+        value = self.decode(content, depth)
+        if not isinstance(value, Tensor | np.ndarray):
+            raise ValueError("what is transposed is no array")
+        return _transposed(value)
+
     def _decode_again(self, content: int, depth: int) -> Any:
         if isinstance(content, bool) or not 0 <= content < len(self.built):
             raise ValueError("an object stands in two places, but in none of them whole")
@@ -228,6 +241,7 @@ _KINDS: dict[str, type] = {
     "float": str,
     "tensor": str,
     "array": str,
+    "transposed": dict,
     "again": int,
     "object": list,
 }
@@ -249,7 +263,13 @@ def _read_text(text: str) -> str:
     return text
 
 
-def _as_tensor(array: np.ndarray[Any, Any], name: str) -> Tensor:
+def _transposed(value: Any) -> Any:
+    return value.permute(*range(value.ndim)[::-1]) if isinstance(value, Tensor) else value.T
+
+
+def _as_tensor(array: Tensor | np.ndarray[Any, Any], name: str) -> Tensor:
+    if isinstance(array, Tensor):
+        return array
     if np.ma.isMaskedArray(array):
         raise NotPlainError(f"{_where(name)} is a masked array")
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
