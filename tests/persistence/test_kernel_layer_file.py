@@ -104,7 +104,7 @@ def test_a_layer_of_a_kernel_that_no_file_holds_asks_for_it(tmp_path):
     with pytest.warns(UserWarning, match="does not hold kernel cube_of_inner_products"):
         save(model, tmp_path / "model")
     loaded = load(tmp_path / "model")
-    with pytest.raises(ValueError, match="call model.attach_kernel"):
+    with pytest.raises(ValueError, match=r"call model\.attach_kernel"):
         loaded.transform(X)
     assert_same(loaded.attach_kernel(cube_of_inner_products), model)
 

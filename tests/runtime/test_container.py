@@ -34,7 +34,9 @@ def a_tensor(draw):
     shape = draw(st.lists(st.integers(0, 3), max_size=4))
     n = int(torch.tensor(shape).prod()) if shape else 1
     if dtype is torch.bool:
-        return torch.tensor(draw(st.lists(st.booleans(), min_size=n, max_size=n))).bool().view(shape)
+        return (
+            torch.tensor(draw(st.lists(st.booleans(), min_size=n, max_size=n))).bool().view(shape)
+        )
     data = draw(st.binary(min_size=n * dtype.itemsize, max_size=n * dtype.itemsize))
     if not n:
         return torch.empty(shape, dtype=dtype)
@@ -236,7 +238,13 @@ def test_json_is_strict(text, message):
         parse_json(text)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | TEXT, lambda v: st.lists(v) | st.dictionaries(TEXT, v)))  # fmt: skip
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda v: st.lists(v) | st.dictionaries(TEXT, v),
+)
+
+
+@given(JSON)
 def test_json_is_json(value):
     assert parse_json(json.dumps(value)) == value
     assert parse_json(json.dumps(value).encode()) == value

@@ -68,12 +68,15 @@ def test_values_come_back_as_what_they_were(value):
 @pytest.mark.parametrize(
     "value",
     [
-        2**64, -(10**100), -0.0, 5e-324, 1.7976931348623157e308, math.nan, -math.inf, "", "\0", "😀",
+        2**64, -(10**100), -0.0, 5e-324, 1.7976931348623157e308, math.nan, -math.inf,
+        "", "\0", "😀",
         {1: 2, "1": 3, 1.5: (), None: [], False: {}, (1, (2,)): "x"}, {"dict": 1}, {"tensor": "a"},
         {"object": ["os.system", {}]}, [[], (), {}], ((),), {"": {"": {}}},
         {1: np.arange(2), "1": np.arange(3)},
         {"a.b": np.arange(2), "a": {"b": np.arange(3)}},
-        np.zeros((0, 5)), np.float32([[1, 2], [3, 4]]).T, np.ones((4, 3), order="F")[:2], np.arange(6)[::-2], torch.arange(6).reshape(2, 3).T, np.array(3),
+        np.zeros((0, 5)),
+        np.float32([[1, 2], [3, 4]]).T, np.ones((4, 3), order="F")[:2],
+        np.arange(6)[::-2], torch.arange(6).reshape(2, 3).T, np.array(3),
         torch.ones(2, dtype=torch.bfloat16).float(),
     ],
     ids=repr,

@@ -142,7 +142,7 @@ def _header(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> bytes
             f"the description of the model takes {len(header):,} bytes, and a file holds at most "
             f"{MAX_HEADER_BYTES:,}: shorten history_"
         )
-    if any(_n_signs(text) > MAX_SIGNS for text in (header, *metadata.values())):
+    if max(map(_n_signs, [header, *(text.encode() for text in metadata.values())])) > MAX_SIGNS:
         raise ValueError(
             f"the description of the model has more than about {MAX_SIGNS:,} values: shorten "
             "history_"
@@ -278,7 +278,7 @@ def _read_tensor(file: BinaryIO, name: str, entry: _Entry, path: Path) -> Tensor
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return what JSON says, strictly: no name twice, no number that is none, not too much of it."""
+    """Return what JSON says, strictly: no name twice, no number that is none, not too much."""
     if _n_signs(text) > MAX_SIGNS:
         raise ValueError(f"there are more than about {MAX_SIGNS:,} values")
     try:
