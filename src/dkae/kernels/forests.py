@@ -33,6 +33,9 @@ class ArrayForest:
     bounds: NDArray[Any]
     n_features_in_: int
 
+    def __repr__(self) -> str:
+        return f"ArrayForest(<{len(self.bounds) - 1} trees of {len(self.left)} nodes>)"
+
     @classmethod
     def of(cls, forest: Any) -> Any:
         """Return the trees of a fitted forest of scikit-learn's; any other forest as it is."""
@@ -60,7 +63,7 @@ class ArrayForest:
                 f"X has the shape {rows.shape}, but the forest was fitted to rows of "
                 f"{self.n_features_in_} features"
             )
-        chunks = [rows[i : i + N_CHUNK_ROWS] for i in range(0, len(rows), N_CHUNK_ROWS)]
+        chunks = [rows[i : i + N_CHUNK_ROWS] for i in range(0, max(1, len(rows)), N_CHUNK_ROWS)]
         return np.concatenate([self._leaves(chunk) for chunk in chunks])
 
     def _leaves(self, rows: NDArray[Any]) -> NDArray[np.int64]:
