@@ -78,6 +78,19 @@ class TestOlderVersions:
         assert load(tmp_path / "m").decoder_max_iter == 0
 
 
+class TestThisFormat:
+    """Files of the format "dkae model 3" when it was new, and what they made of 30 rows then."""
+
+    @pytest.mark.parametrize("name", ["kernel_layer", "stack"])
+    def test_later_versions_read_it(self, name):
+        loaded, expected = load(FILES / f"3-{name}.safetensors"), np.load(FILES / f"3-{name}.npz")
+        np.testing.assert_allclose(loaded.transform(X), expected["codes"], atol=1e-6)
+        rows = loaded.inverse_transform(expected["codes"])
+        np.testing.assert_allclose(rows, expected["rows"], atol=1e-6)
+        assert loaded.score(X) == pytest.approx(float(expected["score"]), abs=1e-6)
+        assert info(FILES / f"3-{name}.safetensors")["format"] == "dkae model 3"
+
+
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
 def test_file_mode_honours_the_umask(umask, mode, model, tmp_path):

@@ -50,15 +50,16 @@ class HasKernel:
         return None if rows is None else np.asarray(kernel.values(rows), dtype=np.float64)
 
     def _take_stored_values(self, values: Any) -> None:
-        """Take the values that a file has; a kernel that the file has too must have some there."""
-        if values is None:
-            return
-        check_array("kernel_values", values, (None, None))
-        if self.kernel_ is not None:
+        """Take the values that a file has."""
+        if values is not None:
+            self._stored_kernel_values = check_array("kernel_values", values, (None, None))
+
+    def _check_kernel(self) -> None:
+        """Refuse a kernel of a file that has no values where it had some."""
+        if self.kernel_ is not None and self._stored_kernel_values is not None:
             # Not compared: on another processor, a row may fall on the other side of a threshold.
-            found = self._values_of(self.kernel_)
-            check_array("the values of the kernel", found, values.shape)
-        self._stored_kernel_values = values
+            shape = self._stored_kernel_values.shape
+            check_array("the values of the kernel", self._values_of(self.kernel_), shape)
 
     def attach_kernel(self, kernel: Any) -> Self:
         """Give a model that was loaded without its kernel the kernel back.

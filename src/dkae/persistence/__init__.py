@@ -200,6 +200,8 @@ def _build(content: Content, version: int) -> Any:
     last = _check_model(model)
     if isinstance(last, HasKernel):
         last._take_stored_values(values)
+        if not isinstance(getattr(last, "network_", None), OwnNetwork):
+            last._check_kernel()
     elif values is not None:
         raise ValueError("there are values of a kernel that the model has not")
     return model

@@ -77,10 +77,11 @@ def _is_plain(value: Any) -> bool:
 
 def _plain_params(params: State) -> State:
     """Return the parameters that a file can hold; functions by name, and code by nothing."""
-    plain = {name: value for name, value in params.items() if _is_plain(value)}
-    for name in params.keys() - plain.keys():
-        if name in ("alignment", "optimizer"):
-            value = params[name]
+    plain: State = {}
+    for name, value in params.items():  # in this order, whatever they are: equal bytes
+        if _is_plain(value):
+            plain[name] = value
+        elif name in ("alignment", "optimizer"):
             plain[name] = getattr(value, "__name__", type(value).__name__)
         elif name == "kernel":
             plain[name] = "precomputed"

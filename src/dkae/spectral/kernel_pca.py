@@ -246,6 +246,13 @@ class KernelPCA(
     def _probe_rows(self) -> Any:
         return None if self.X_fit_ is None else self.X_fit_[:N_PROBES]
 
+    def _set_kernel(self, kernel: Kernel) -> None:
+        if self.X_fit_ is None and not isinstance(kernel, FeatureKernel):
+            raise ValueError(
+                f"the model keeps no training rows, which {kernel} needs: pass gram= to transform"
+            )
+        self.kernel_ = kernel
+
     def _check_state(self) -> None:
         self._check_params()
         if not hasattr(self, "coefficients_"):
@@ -272,7 +279,7 @@ class KernelPCA(
             raise ValueError(
                 "the components come from a Gram matrix: pass gram=, κ between these rows and the "
                 f"{len(self.coefficients_)} training rows, or fit with kernel=Precomputed(gram, "
-                "rows=X)"
+                "rows=X). If the model was loaded without its kernel, call attach_kernel(kernel)"
             )
         return _finite(self.kernel_.values(X, self.X_fit_), str(self.kernel_))
 
