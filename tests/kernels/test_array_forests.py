@@ -70,6 +70,17 @@ def test_missing_values_go_where_they_went(kind, rows):
     np.testing.assert_array_equal(arrays.apply(X), forest.apply(X))
 
 
+@pytest.mark.parametrize("rows", [X, GAPPY], ids=["whole", "with gaps"])
+def test_the_state_gives_the_forest_back(rows):
+    """Where rows have gaps, a threshold may be infinite."""
+    gaps = np.where(np.arange(80)[:, None] % 2, rows, np.nan) if rows is GAPPY else rows
+    arrays = ArrayForest.of(RandomForestClassifier(8, random_state=0).fit(gaps, np.arange(80) % 2))
+    if rows is GAPPY:
+        assert np.isinf(arrays.threshold).any()
+    again = ArrayForest.from_state(arrays.to_state())
+    np.testing.assert_array_equal(again.apply(gaps), arrays.apply(gaps))
+
+
 def test_extreme_rows():
     forest = FORESTS[1].fit(X, LABELS)
     rows = np.float32([[3e38, -3e38, 0, -0.0], [1e-45, -1e-45, 1e-38, 1]])

@@ -95,9 +95,16 @@ class ArrayForest:
         except TypeError as error:
             raise ValueError(f"a forest cannot be made: {error}") from None
         n = len(check_array("left", forest.left, (None,)))
-        for name in ("right", "feature", "threshold", "missing_left"):
+        for name in ("right", "feature", "missing_left"):
             check_array(name, getattr(forest, name), (n,))
+        # Infinity parts the rows with a missing value from all others.
+        check_array("threshold", forest.threshold, (n,), may_be_missing=True)
         bounds = check_array("bounds", forest.bounds, (None,))
+        numbers = (forest.left, forest.right, forest.feature, bounds)
+        if any(v.dtype.kind not in "iu" for v in numbers) or np.isnan(forest.threshold).any():
+            raise ValueError("a forest has children, features or thresholds that are none")
+        if type(forest.n_features_in_) is not int or forest.missing_left.dtype != bool:
+            raise ValueError("a forest does not say what its rows are, or where missing values go")
         is_whole = len(bounds) > 1 and bounds[0] == 0 and bounds[-1] == n and n > 0
         if not is_whole or not (np.diff(bounds) > 0).all():
             raise ValueError("the trees of a forest do not fill it")
