@@ -94,18 +94,19 @@ def test_stacks_with_what_goes_beyond_the_paper(params, tmp_path):
     assert_same(loaded, model)
 
 
-@pytest.mark.parametrize("kernel", [cube_of_inner_products, "forest"])
-def test_a_layer_of_a_kernel_that_no_file_holds_is_refused(kernel, tmp_path):
-    params = {"n_estimators": 5} if kernel == "forest" else None
-    model = fit_layer(kernel=kernel, kernel_params=params)
-    message = (
-        "the model evaluates .* for every code, and a model file does not hold it: pickle the "
-        "model, or fit it with network='stacked'"
-    )
-    with pytest.raises(ValueError, match=message) as caught:
+def test_a_layer_of_a_forest_is_whole(tmp_path):
+    model = fit_layer(kernel="forest", kernel_params={"n_estimators": 5})
+    assert_same(save_and_load(model, tmp_path), model)
+
+
+def test_a_layer_of_a_kernel_that_no_file_holds_asks_for_it(tmp_path):
+    model = fit_layer(kernel=cube_of_inner_products)
+    with pytest.warns(UserWarning, match="does not hold kernel cube_of_inner_products"):
         save(model, tmp_path / "model")
-    assert str(model.kernel_) in str(caught.value)
-    assert not list(tmp_path.iterdir())
+    loaded = load(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"call model\.attach_kernel"):
+        loaded.transform(X)
+    assert_same(loaded.attach_kernel(cube_of_inner_products), model)
 
 
 @pytest.mark.parametrize(

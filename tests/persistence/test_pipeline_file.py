@@ -1,15 +1,21 @@
-"""A pipeline of a StandardScaler and a model is one safe file."""
-
-import json
+"""A pipeline of scalers and a model is one safe file."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from safetensors import safe_open
+from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    PolynomialFeatures,
+    RobustScaler,
+    StandardScaler,
+)
 
-from dkae import load, persistence, save
+from dkae import load, save
 from dkae.persistence import ModelFileError
 from tests.persistence.helpers import X, make, rewrite
 
@@ -58,25 +64,49 @@ def test_feature_names_survive(tmp_path):
     loaded.transform(frame)  # warns of other names, and warnings are errors here
 
 
-def test_versions_before_pipelines_refuse_the_file(path):
-    """They know one format only, and would else leave the scaler out."""
-    with safe_open(path, "pt") as file:
-        assert file.metadata()["format"] == persistence.PIPELINE_FORMAT != persistence.FORMAT
-
-
 @pytest.mark.parametrize(
     "steps",
     [
         (MinMaxScaler(),),
         (StandardScaler(), MinMaxScaler()),
+        (RobustScaler(), MaxAbsScaler()),
+        (Normalizer(),),
+        (PCA(4, random_state=0),),
+        (),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:feature .* of the squared distances")
+def test_pipelines_of_more_scalers(steps, tmp_path):
+    fitted = make_pipeline(*steps, make()).fit(ROWS)
+    save(fitted, tmp_path / "m.safetensors")
+    loaded = load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(loaded.transform(ROWS), fitted.transform(ROWS))
+    assert loaded.score(ROWS) == fitted.score(ROWS)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (FunctionTransformer(np.sqrt),),
+        (PolynomialFeatures(2),),
         (type("Own", (StandardScaler,), {})(),),
     ],
     ids=str,
 )
+@pytest.mark.filterwarnings("ignore:feature .* of the squared distances")
 def test_other_pipelines_are_refused(steps, tmp_path):
     fitted = make_pipeline(*steps, make()).fit(ROWS)
-    with pytest.raises(ValueError, match="alone or after a StandardScaler, has a model file"):
+    name = type(steps[0]).__name__
+    with pytest.raises(ValueError, match=f"the pipeline cannot be written, because .* a {name}"):
         save(fitted, tmp_path / "m.safetensors")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("model", [StandardScaler(), make_pipeline(StandardScaler())], ids=str)
+def test_a_pipeline_without_a_model_is_refused(model, tmp_path):
+    with pytest.raises(ValueError, match="model is a StandardScaler, and only Deep"):
+        save(model.fit(ROWS), tmp_path / "m.safetensors")
 
 
 def test_a_scaler_that_is_not_fitted_is_refused(pipeline, tmp_path):
@@ -85,19 +115,38 @@ def test_a_scaler_that_is_not_fitted_is_refused(pipeline, tmp_path):
         save(unfitted, tmp_path / "m.safetensors")
 
 
+def set_learnt(described, **values):
+    scaler = described["dict"]["model"]["object"][1]["steps"][0]["tuple"][1]["object"][1]
+    scaler["learnt"]["dict"] |= values
+
+
 @pytest.mark.parametrize(
-    "change",
+    "values",
     [
-        {"attributes": {"__class__": 1}},
-        {"steps": ["one"]},
-        {"params": {"nonsense": 1}},
-        {"attributes": {"n_features_in_": 4}},
+        {"__class__": 1},
+        {"fit": 1},
+        {"nonsense": 1},
+        {"n_features_in_": 4},
+        {"n_features_in_": "5"},
+        {"n_features_in_": 10**9},
+        {"mean_": 1},
+        {"mean_": None, "scale_": "x"},
+        {"scale_": [0, 0, 0, 0, 0]},
     ],
     ids=str,
 )
-def test_a_damaged_scaler_is_refused(change, path):
-    with safe_open(path, "pt") as file:
-        described = json.loads(file.metadata()["pipeline"])
-    rewrite(path, header={"pipeline": json.dumps(described | change)})
-    with pytest.raises(ModelFileError, match="damaged or from another version"):
+def test_a_damaged_scaler_is_refused(values, path):
+    rewrite(path, change=lambda described: set_learnt(described, **values))
+    with pytest.raises(ModelFileError, match="damaged or not from dkae"):
+        load(path)
+
+
+@pytest.mark.parametrize("steps", [[], ["one"], [{"tuple": ["a"]}], {"dict": {}}], ids=str)
+def test_steps_that_are_none_are_refused(steps, path):
+    def change(described):
+        described["dict"]["model"]["object"][1]["steps"] = steps
+
+    tensors = {}
+    rewrite(path, change=change, tensors=tensors)
+    with pytest.raises(ModelFileError, match="damaged or not from dkae"):
         load(path)

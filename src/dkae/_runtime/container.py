@@ -17,7 +17,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -31,6 +31,10 @@ MAX_HEADER_BYTES = 2**25
 #: The largest models have hundreds.
 MAX_TENSORS = 10_000
 MAX_DIMENSIONS = 16
+#: What a tensor without entries may claim of its other dimensions.
+MAX_EMPTY_SIZE = 2**32
+#: Signs between values of a text; a value takes up to a hundred bytes once it is parsed.
+MAX_SIGNS = 2**20
 #: Bytes that are read, hashed and written together.
 N_CHUNK_BYTES = 2**22
 
@@ -68,8 +72,6 @@ class Content(NamedTuple):
     #: Text by name.
     metadata: dict[str, str]
     tensors: dict[str, Tensor]
-    #: Whether a checksum was there, and right; files of 0.2 and before have none.
-    is_checked: bool
 
 
 class _Entry(NamedTuple):
@@ -96,6 +98,7 @@ def write_container(
     What was there before goes to `keep`, if that is given.
     """
     # The widest type first, so that every tensor begins at a multiple of its own width.
+    _check_text(metadata, tensors)
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
     parts = {name: tensor.detach().cpu().contiguous() for name, tensor in ordered}
     header = _header(metadata, parts)
@@ -107,6 +110,23 @@ def write_container(
             _put_tensor(file, part, digest)
         file.seek(_LENGTH_BYTES + _DIGEST_AT.start)
         file.write(digest.hexdigest().encode())
+
+
+def _check_text(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> None:
+    if "sha256" in metadata or "__metadata__" in tensors:
+        raise ValueError("sha256 and __metadata__ are names that a file needs for itself")
+    for text in (*metadata, *metadata.values(), *tensors):
+        if not is_unicode(text):
+            raise ValueError(f"{_short(text)} is text that no file can hold: it is not Unicode")
+
+
+def is_unicode(text: str) -> bool:
+    """Say whether a text has no halves of characters, which Python alone takes for text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _header(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> bytes:
@@ -131,6 +151,11 @@ def _header(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> bytes
             f"the description of the model takes {len(header):,} bytes, and a file holds at most "
             f"{MAX_HEADER_BYTES:,}: shorten history_"
         )
+    if max(map(_n_signs, [header, *(text.encode() for text in metadata.values())])) > MAX_SIGNS:
+        raise ValueError(
+            f"the description of the model has more than about {MAX_SIGNS:,} values: shorten "
+            "history_"
+        )
     return header + b" " * (-len(header) % 8)
 
 
@@ -148,15 +173,22 @@ def _put(file: BinaryIO, chunk: Any, digest: Any) -> None:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def read_container(path: Path) -> Content:
-    """Return what a file holds, after everything about it was checked."""
+def read_container(
+    path: Path, needs_checksum: Callable[[dict[str, str]], bool] = lambda metadata: True
+) -> Content:
+    """Return what a file holds, after everything about it was checked.
+
+    A checksum that is there must be right; `needs_checksum` says whether it must be there.
+    """
     with path.open("rb") as file:
         header, n_payload = _read_header(file, path)
-        payload = bytearray(n_payload)
-        is_checked = _read_payload(file, header, payload, path)
-    metadata, entries = _parse(header, n_payload, path)
-    tensors = {name: _tensor(payload, name, entry, path) for name, entry in entries.items()}
-    return Content(metadata, tensors, is_checked)
+        is_checked = _has_checksum(file, header, path)
+        metadata, entries = _parse(header, n_payload, path)
+        if not is_checked and needs_checksum(metadata):
+            raise _not_ours(path, "its checksum is missing")
+        file.seek(_LENGTH_BYTES + len(header))
+        tensors = {name: _read_tensor(file, name, entry, path) for name, entry in entries.items()}
+    return Content(metadata, tensors)
 
 
 def read_metadata(path: Path) -> tuple[dict[str, str], dict[str, tuple[str, tuple[int, ...]]]]:
@@ -178,18 +210,14 @@ def _read_header(file: BinaryIO, path: Path) -> tuple[bytes, int]:
     return file.read(n_header), n_left - n_header
 
 
-def _read_payload(file: BinaryIO, header: bytes, payload: bytearray, path: Path) -> bool:
-    """Read the tensors' bytes, and compare the checksum if there is one."""
-    blank = header[: _DIGEST_AT.start] + b"0" * _DIGITS + header[_DIGEST_AT.stop :]
-    digest = hashlib.sha256(len(header).to_bytes(_LENGTH_BYTES, "little") + blank)
-    view = memoryview(payload)
-    for i in range(0, len(view), N_CHUNK_BYTES):
-        part = view[i : i + N_CHUNK_BYTES]
-        if file.readinto(part) != len(part):  # type: ignore[attr-defined]  # of a file, not a pipe
-            raise ModelFileError(f"{path} became shorter while it was read: read it again")
-        digest.update(part)
+def _has_checksum(file: BinaryIO, header: bytes, path: Path) -> bool:
+    """Say whether a file states its checksum, and refuse one that is wrong."""
     if not header.startswith(_BEGIN):
         return False
+    blank = header[: _DIGEST_AT.start] + b"0" * _DIGITS + header[_DIGEST_AT.stop :]
+    digest = hashlib.sha256(len(header).to_bytes(_LENGTH_BYTES, "little") + blank)
+    while chunk := file.read(N_CHUNK_BYTES):
+        digest.update(chunk)
     if header[_DIGEST_AT] != digest.hexdigest().encode():
         raise ModelFileError(
             f"{path} is damaged: its content does not have the checksum that it states. Copy the "
@@ -201,8 +229,8 @@ def _read_payload(file: BinaryIO, header: bytes, payload: bytearray, path: Path)
 def _parse(header: bytes, n_payload: int, path: Path) -> tuple[dict[str, str], dict[str, _Entry]]:
     """Return text, and where tensors lie: one after the other, from the first byte to the last."""
     try:
-        described = json.loads(header, object_pairs_hook=_without_repetition)
-    except (ValueError, RecursionError) as error:  # a UnicodeDecodeError is a ValueError
+        described = parse_json(header)
+    except ValueError as error:  # a UnicodeDecodeError is one too
         raise _not_ours(path, f"its header is not JSON: {_short(error)}") from None
     if not isinstance(described, dict) or len(described) > MAX_TENSORS:
         raise _not_ours(path, f"its header is no object of at most {MAX_TENSORS:,} tensors")
@@ -235,6 +263,8 @@ def _entry(name: str, described: Any, path: Path) -> _Entry:
     begin, end = place
     if end - begin != math.prod(shape) * dtype.itemsize or begin % dtype.itemsize:
         raise wrong
+    if begin == end and math.prod(n for n in shape if n) > MAX_EMPTY_SIZE:
+        raise wrong
     return _Entry(dtype, tuple(shape), begin, end)
 
 
@@ -242,20 +272,47 @@ def _are_sizes(values: Any) -> bool:
     return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**63 for v in values)
 
 
-def _tensor(payload: bytearray, name: str, entry: _Entry, path: Path) -> Tensor:
-    """Return a tensor that lies in the payload: no copy."""
-    n = math.prod(entry.shape)
-    if n == 0:
-        return torch.empty(entry.shape, dtype=entry.dtype)
-    is_boolean = entry.dtype is torch.bool
-    flat = torch.frombuffer(
-        payload, dtype=torch.uint8 if is_boolean else entry.dtype, count=n, offset=entry.begin
-    )
-    if is_boolean:
-        if int(flat.max()) > 1:
-            raise _not_ours(path, f"the tensor {_short(name)} has booleans that are not 0 or 1")
-        flat = flat.bool()
-    return flat.reshape(entry.shape)
+def _read_tensor(file: BinaryIO, name: str, entry: _Entry, path: Path) -> Tensor:
+    """Return the next tensor of the file, in memory of its own.
+
+    It begins there where torch begins its tensors: elsewhere, matrix products differ in the last
+    digit.
+    """
+    raw = torch.empty(entry.end - entry.begin, dtype=torch.uint8)
+    if file.readinto(raw.numpy().data) != len(raw):  # type: ignore[attr-defined]  # of a file
+        raise ModelFileError(f"{path} became shorter while it was read: read it again")
+    if entry.dtype is torch.bool and len(raw) and int(raw.max()) > 1:
+        raise _not_ours(path, f"the tensor {_short(name)} has booleans that are not 0 or 1")
+    return raw.view(entry.dtype).reshape(entry.shape)
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return what JSON says, strictly: no name twice, no number that is none, not too much."""
+    if _n_signs(text) > MAX_SIGNS:
+        raise ValueError(f"there are more than about {MAX_SIGNS:,} values")
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_without_repetition,
+            parse_constant=_no_number,
+            parse_float=_finite,
+        )
+    except RecursionError:
+        raise ValueError("values are nested too deep") from None
+
+
+def _n_signs(text: str | bytes) -> int:
+    signs: Any = ("[", "{", ",", ":") if isinstance(text, str) else (b"[", b"{", b",", b":")
+    return sum(map(text.count, signs))
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_number(_short(text))
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -39,9 +39,9 @@ def replacing(path: Path, keep: Path | None = None) -> Iterator[Path]:
     handle, name = tempfile.mkstemp(
         dir=path.parent, prefix=f".{path.name}.{_HOST}-{os.getpid()}-", suffix=path.suffix
     )
-    os.close(handle)
     temporary = Path(name)
     try:
+        os.close(handle)
         yield temporary
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
@@ -56,7 +56,7 @@ def replacing(path: Path, keep: Path | None = None) -> Iterator[Path]:
 
 def _remove_leftovers(path: Path) -> None:
     """Remove temporary files of this path whose process has died on this machine."""
-    name = re.compile(rf"\.{re.escape(path.name)}\.{_HOST}-(\d+)-\w+(\.\w+)?")
+    name = re.compile(rf"\.{re.escape(path.name)}\.{_HOST}-(\d+)-\w+{re.escape(path.suffix)}")
     for other in path.parent.glob(f".{_without_wildcards(path.name)}.{_HOST}-*"):
         match = name.fullmatch(other.name)
         if match and not _is_alive(int(match[1])):
@@ -84,7 +84,10 @@ def _sync_folder(folder: Path) -> None:
     """Bring a rename to the disk, where folders can be opened."""
     if os.name != "posix":
         return
-    handle = os.open(folder, os.O_RDONLY)
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # one may write to a folder that one may not read
+        return
     try:
         os.fsync(handle)
     except OSError as error:
@@ -118,8 +121,10 @@ def check_writable(path: Path, name: str) -> None:
         raise ValueError(
             f"{name}={path} cannot be written ({error.strerror}): pass a path in a folder of yours"
         ) from error
-    os.close(handle)
-    Path(probe).unlink(missing_ok=True)
+    try:
+        os.close(handle)
+    finally:
+        Path(probe).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -133,8 +138,10 @@ def owning(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.unlink(missing_ok=True)  # while it is held: who opened it meanwhile will look again
-        os.close(handle)
+        try:
+            lock.unlink(missing_ok=True)  # while it is held: who opens it meanwhile looks again
+        finally:
+            os.close(handle)
 
 
 def _flock(handle: int) -> None:

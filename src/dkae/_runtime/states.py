@@ -32,6 +32,7 @@ class StateMixin:
         params = self.get_params(deep=False)  # type: ignore[attr-defined]  # of a BaseEstimator
         if not isinstance(params.get("random_state"), Integral):
             params.pop("random_state", None)
+        params.pop("device", None)  # that of whoever reads it
         learnt = {name: v for name, v in vars(self).items() if self._is_learnt(name)}
         if _NAMES in learnt:
             learnt[_NAMES] = list(learnt[_NAMES])
@@ -49,7 +50,7 @@ class StateMixin:
             if not cls._is_learnt(name):
                 raise ValueError(f"a {cls.__name__} does not learn {str(name)[:80]!r}")
         if _NAMES in learnt:
-            learnt = learnt | {_NAMES: np.array(check_type(learnt, _NAMES, list), dtype=object)}
+            learnt = learnt | {_NAMES: checked_names(learnt)}
         vars(restored).update(learnt)
         try:
             restored._check_state()
@@ -64,6 +65,16 @@ class StateMixin:
 
     def _check_state(self) -> None:
         """Refuse what was read if its parts do not fit each other."""
+
+
+def checked_names(learnt: Mapping[str, Any]) -> Any:
+    """Return the names of features, an array of text, if there is one for each feature."""
+    names = check_type(learnt, _NAMES, list)
+    if not all(isinstance(name, str) for name in names) or len(names) != learnt.get(
+        "n_features_in_"
+    ):
+        raise ValueError("the names of features are not text, or not one for each feature")
+    return np.array(names, dtype=object)
 
 
 def check_type(state: Mapping[str, Any], name: str, kind: Any) -> Any:

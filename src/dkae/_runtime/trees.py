@@ -9,6 +9,7 @@ says what it is, so that a value comes back as what it was:
 ``{"tuple": …}``                       a tuple
 ``{"float": …}``                       a float that JSON cannot hold: "nan", "inf", "-inf"
 ``{"tensor": …}``, ``{"array": …}``    the name of a tensor, of which an array is made
+``{"transposed": …}``                  the transpose of one of these: so it lay in memory
 ``{"object": [kind, state]}``          an object that a registry knows by the name of its kind
 ``{"again": i}``                       the i-th of these objects, which stands in several places
 =====================================  ============================================================
@@ -23,8 +24,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-#: Kernels made of kernels are a few levels deep.
-MAX_DEPTH = 100
+from dkae._runtime.container import is_unicode
+
+#: A kernel made of kernels is three levels above them, and a sum of many may be a deep one.
+MAX_DEPTH = 200
 
 State = dict[str, Any]
 
@@ -59,7 +62,7 @@ def encode(
 ) -> tuple[Any, dict[str, Tensor]]:
     """Return a value as JSON can hold it, and its tensors by name; objects `without` are None."""
     encoder = _Encoder(registry, without)
-    return encoder.encode(value, ""), encoder.tensors
+    return encoder.encode(value, "", 0), encoder.tensors
 
 
 def decode(encoded: Any, tensors: Mapping[str, Tensor], registry: Registry = NOTHING) -> Any:
@@ -80,48 +83,63 @@ class _Encoder:
         #: Objects that have been encoded, and their numbers; kept, so that no id is used twice.
         self.seen: dict[int, tuple[int, Any]] = {}
 
-    def encode(self, value: Any, name: str) -> Any:
+    def encode(self, value: Any, name: str, depth: int) -> Any:
         """Return a value as JSON; `name` says where in the whole it stands."""
+        if depth > MAX_DEPTH:  # what `decode` would refuse
+            raise NotPlainError(f"{_where(name)[:80]}… is nested deeper than {MAX_DEPTH}")
         if value is None or id(value) in self.without:
             return None
         if isinstance(value, np.generic):
             value = value.item()
-        if isinstance(value, bool | int | str):
+        if isinstance(value, str):
+            return _checked_text(value, name)
+        if isinstance(value, bool | int):
             return value
         if isinstance(value, float):
             return value if math.isfinite(value) else {"float": repr(value)}
-        if isinstance(value, Tensor):
-            return {"tensor": self._keep(value, name)}
-        if isinstance(value, np.ndarray):
-            return {"array": self._keep(_as_tensor(value, name), name)}
+        if isinstance(value, Tensor | np.ndarray):
+            return self._encode_array(value, name)
         if isinstance(value, list):
-            return self._encode_items(value, name)
+            return self._encode_items(value, name, depth + 1)
         if isinstance(value, tuple):
-            return {"tuple": self._encode_items(value, name)}
+            return {"tuple": self._encode_items(value, name, depth + 1)}
         if isinstance(value, Mapping):
-            return self._encode_mapping(value, name)
-        return self._encode_object(value, name)
+            return self._encode_mapping(value, name, depth + 1)
+        return self._encode_object(value, name, depth + 1)
 
-    def _encode_items(self, values: list[Any] | tuple[Any, ...], name: str) -> list[Any]:
-        return [self.encode(item, f"{name}.{i}") for i, item in enumerate(values)]
+    def _encode_array(self, value: Any, name: str) -> Any:
+        kind = "tensor" if isinstance(value, Tensor) else "array"
+        # Columns one after the other stay so: else products differ in the last digit.
+        strides = value.stride() if kind == "tensor" else value.strides
+        if value.ndim > 1 and abs(strides[0]) < abs(strides[-1]):
+            return {"transposed": {kind: self._keep(_as_tensor(_transposed(value), name), name)}}
+        return {kind: self._keep(_as_tensor(value, name), name)}
 
-    def _encode_mapping(self, value: Mapping[Any, Any], name: str) -> Any:
+    def _encode_items(self, values: Iterable[Any], name: str, depth: int) -> list[Any]:
+        return [self.encode(item, f"{name}.{i}", depth) for i, item in enumerate(values)]
+
+    def _encode_dict(self, value: Mapping[str, Any], name: str, depth: int) -> dict[str, Any]:
+        return {
+            _checked_text(key, name): self.encode(v, f"{name}.{key}", depth)
+            for key, v in value.items()
+        }
+
+    def _encode_mapping(self, value: Mapping[Any, Any], name: str, depth: int) -> Any:
         if all(isinstance(key, str) for key in value):
-            return {"dict": {key: self.encode(v, f"{name}.{key}") for key, v in value.items()}}
+            return {"dict": self._encode_dict(value, name, depth)}
         pairs = [
-            [self.encode(key, name), self.encode(v, f"{name}.{key}")] for key, v in value.items()
+            [self.encode(key, name, depth + 1), self.encode(v, f"{name}.{key}", depth + 1)]
+            for key, v in value.items()
         ]
         return {"map": pairs}
 
-    def _encode_object(self, value: Any, name: str) -> Any:
+    def _encode_object(self, value: Any, name: str, depth: int) -> Any:
         if id(value) in self.seen:
             return {"again": self.seen[id(value)][0]}
         kind = self.registry.names.get(type(value))
         if kind is None:
-            where = name.lstrip(".") or "the value"
-            raise NotPlainError(f"{where} is a {type(value).__name__}")
-        state = self.registry.codecs[kind].to_state(value)
-        encoded = {key: self.encode(v, f"{name}.{key}") for key, v in state.items()}
+            raise NotPlainError(f"{_where(name)} is a {type(value).__name__}")
+        encoded = self._encode_dict(self.registry.codecs[kind].to_state(value), name, depth)
         self.seen[id(value)] = (len(self.seen), value)
         return {"object": [kind, encoded]}
 
@@ -145,6 +163,10 @@ class _Decoder:
             raise ValueError(f"values are nested deeper than {MAX_DEPTH}")
         if isinstance(encoded, list):
             return [self.decode(item, depth + 1) for item in encoded]
+        if isinstance(encoded, str):
+            return _read_text(encoded)
+        if isinstance(encoded, float) and not math.isfinite(encoded):
+            raise ValueError("a number is none")
         if not isinstance(encoded, dict):
             return encoded
         if len(encoded) == 1:
@@ -155,16 +177,19 @@ class _Decoder:
         raise ValueError("a value is of no kind that a file can hold")
 
     def _decode_dict(self, content: dict[str, Any], depth: int) -> dict[str, Any]:
-        return {key: self.decode(v, depth) for key, v in content.items()}
+        return {_read_text(key): self.decode(v, depth) for key, v in content.items()}
 
     def _decode_map(self, content: list[Any], depth: int) -> dict[Any, Any]:
         pairs = [self.decode(pair, depth) for pair in content]
         if not all(isinstance(p, list) and len(p) == 2 for p in pairs):
             raise ValueError("a mapping is not made of pairs")
         try:
-            return dict(pairs)
+            mapping = dict(pairs)
         except TypeError:
             raise ValueError("a mapping has keys that cannot be keys") from None
+        if len(mapping) != len(pairs):
+            raise ValueError("a mapping has a key twice")
+        return mapping
 
     def _decode_tuple(self, content: list[Any], depth: int) -> tuple[Any, ...]:
         return tuple(self.decode(item, depth) for item in content)
@@ -186,8 +211,14 @@ class _Decoder:
             raise ValueError(f"the array {content[:80]!r} is of no type that NumPy knows")
         return tensor.numpy()
 
+    def _decode_transposed(self, content: dict[str, Any], depth: int) -> Any:
+        value = self.decode(content, depth)
+        if not isinstance(value, Tensor | np.ndarray):
+            raise ValueError("what is transposed is no array")
+        return _transposed(value)
+
     def _decode_again(self, content: int, depth: int) -> Any:
-        if not 0 <= content < len(self.built):
+        if isinstance(content, bool) or not 0 <= content < len(self.built):
             raise ValueError("an object stands in two places, but in none of them whole")
         return self.built[content]
 
@@ -210,13 +241,39 @@ _KINDS: dict[str, type] = {
     "float": str,
     "tensor": str,
     "array": str,
+    "transposed": dict,
     "again": int,
     "object": list,
 }
 
 
-def _as_tensor(array: np.ndarray[Any, Any], name: str) -> Tensor:
+def _where(name: str) -> str:
+    return name.lstrip(".") or "the value"
+
+
+def _checked_text(text: str, name: str) -> str:
+    if not is_unicode(text):
+        raise NotPlainError(f"{_where(name)} is or has text that is not Unicode")
+    return text
+
+
+def _read_text(text: str) -> str:
+    if not is_unicode(text):
+        raise ValueError("a text is not Unicode")
+    return text
+
+
+def _transposed(value: Any) -> Any:
+    return value.permute(*range(value.ndim)[::-1]) if isinstance(value, Tensor) else value.T
+
+
+def _as_tensor(array: Tensor | np.ndarray[Any, Any], name: str) -> Tensor:
+    if isinstance(array, Tensor):
+        return array
+    if np.ma.isMaskedArray(array):
+        raise NotPlainError(f"{_where(name)} is a masked array")
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
     try:
-        return torch.from_numpy(np.require(array, requirements=["C", "W"]))
+        return torch.from_numpy(np.require(native, requirements=["C", "W"]))
     except TypeError as error:  # text, objects, structures
-        raise NotPlainError(f"{name.lstrip('.')} is an array of {array.dtype}") from error
+        raise NotPlainError(f"{_where(name)} is an array of {array.dtype}") from error

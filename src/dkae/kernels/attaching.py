@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from dkae._runtime.fitting import warn_caller
+from dkae._runtime.states import check_array
 from dkae.kernels import is_fitted, make_kernel
 from dkae.kernels.base import Kernel
 
@@ -34,15 +35,31 @@ class HasKernel:
     def _set_kernel(self, kernel: Kernel) -> None:
         self.kernel_ = kernel
 
-    def kernel_values(self, kernel: Kernel | None = None) -> NDArray[Any] | None:
-        """Return κ on the probe rows, by which a kernel is recognised; None if it is not known."""
-        kernel, rows = self.kernel_ if kernel is None else kernel, self._probe_rows()
-        if kernel is None or rows is None:
+    def kernel_values(self) -> NDArray[Any] | None:
+        """Return κ on the probe rows, by which a kernel is recognised; None if it has none."""
+        if self.kernel_ is None:
             return None
         try:
-            return np.asarray(kernel.values(rows), dtype=np.float64)
-        except ValueError:  # it has values for known rows only
+            values = self._values_of(self.kernel_)
+        except Exception:  # it has values for known rows only, or for no rows like these
             return None
+        return values if values is not None and np.isfinite(values).all() else None
+
+    def _values_of(self, kernel: Kernel) -> NDArray[Any] | None:
+        rows = self._probe_rows()
+        return None if rows is None else np.asarray(kernel.values(rows), dtype=np.float64)
+
+    def _take_stored_values(self, values: Any) -> None:
+        """Take the values that a file has."""
+        if values is not None:
+            self._stored_kernel_values = check_array("kernel_values", values, (None, None))
+
+    def _check_kernel(self) -> None:
+        """Refuse a kernel of a file that has no values where it had some."""
+        if self.kernel_ is not None and self._stored_kernel_values is not None:
+            # Not compared: on another processor, a row may fall on the other side of a threshold.
+            shape = self._stored_kernel_values.shape
+            check_array("the values of the kernel", self._values_of(self.kernel_), shape)
 
     def attach_kernel(self, kernel: Any) -> Self:
         """Give a model that was loaded without its kernel the kernel back.
@@ -68,7 +85,7 @@ class HasKernel:
 
     def _check_values(self, kernel: Kernel, stored: NDArray[Any]) -> None:
         try:
-            values = self.kernel_values(kernel)
+            values = self._values_of(kernel)
         except Exception as error:
             hint = "" if is_fitted(kernel) else "; if it learns from data, fit it first"
             raise ValueError(
@@ -77,7 +94,7 @@ class HasKernel:
             ) from error
         largest = np.abs(stored).max(initial=0)
         if values is None or values.shape != stored.shape:
-            raise ValueError(f"{kernel} has values for known rows only: pass a function")
+            raise ValueError(f"{kernel} has not the values of a kernel: pass that of the fit")
         difference = np.abs(values - stored).max(initial=0)
         if not difference <= TOLERANCE * largest:
             raise ValueError(

@@ -66,7 +66,7 @@ class SumKernel(Kernel):
             return
         if not isinstance(self.weights_, list) or len(self.weights_) != len(parts):
             raise ValueError(f"weights_ are not those of {len(parts)} kernels")
-        self.weights_ = [np.float32(check_finite_number("a weight", w)) for w in self.weights_]
+        self.weights_ = [np.float32(check_number("a weight", w, 0)) for w in self.weights_]
 
 
 class ProductKernel(Kernel):
@@ -166,6 +166,8 @@ class CenteredKernel(Kernel):
         _check_kernels([self.kernel, getattr(self, "kernel_", self.kernel)])
         if hasattr(self, "kernel_"):
             check_array("reference_", self.reference_, (None,) * self.reference_.ndim)
+            if not self.reference_.size:
+                raise ValueError("reference_ is empty")
             self.mean_ = np.float32(check_finite_number("mean_", self.mean_))
 
     def _means(self, X: Any) -> Floats:
@@ -186,6 +188,8 @@ def _check_parts(kernel: Any) -> list[Kernel]:
     parts: list[Kernel] = getattr(kernel, "kernels_", [])
     _check_kernels(kernel.kernels)
     _check_kernels(parts)
+    if hasattr(kernel, "kernels_") and not parts:
+        raise ValueError("a kernel is made of no kernels")
     return parts
 
 

@@ -33,6 +33,9 @@ class ArrayForest:
     bounds: NDArray[Any]
     n_features_in_: int
 
+    def __repr__(self) -> str:
+        return f"ArrayForest(<{len(self.bounds) - 1} trees of {len(self.left)} nodes>)"
+
     @classmethod
     def of(cls, forest: Any) -> Any:
         """Return the trees of a fitted forest of scikit-learn's; any other forest as it is."""
@@ -60,7 +63,7 @@ class ArrayForest:
                 f"X has the shape {rows.shape}, but the forest was fitted to rows of "
                 f"{self.n_features_in_} features"
             )
-        chunks = [rows[i : i + N_CHUNK_ROWS] for i in range(0, len(rows), N_CHUNK_ROWS)]
+        chunks = [rows[i : i + N_CHUNK_ROWS] for i in range(0, max(1, len(rows)), N_CHUNK_ROWS)]
         return np.concatenate([self._leaves(chunk) for chunk in chunks])
 
     def _leaves(self, rows: NDArray[Any]) -> NDArray[np.int64]:
@@ -92,9 +95,16 @@ class ArrayForest:
         except TypeError as error:
             raise ValueError(f"a forest cannot be made: {error}") from None
         n = len(check_array("left", forest.left, (None,)))
-        for name in ("right", "feature", "threshold", "missing_left"):
+        for name in ("right", "feature", "missing_left"):
             check_array(name, getattr(forest, name), (n,))
+        # Infinity parts the rows with a missing value from all others.
+        check_array("threshold", forest.threshold, (n,), may_be_missing=True)
         bounds = check_array("bounds", forest.bounds, (None,))
+        numbers = (forest.left, forest.right, forest.feature, bounds)
+        if any(v.dtype.kind not in "iu" for v in numbers) or np.isnan(forest.threshold).any():
+            raise ValueError("a forest has children, features or thresholds that are none")
+        if type(forest.n_features_in_) is not int or forest.missing_left.dtype != bool:
+            raise ValueError("a forest does not say what its rows are, or where missing values go")
         is_whole = len(bounds) > 1 and bounds[0] == 0 and bounds[-1] == n and n > 0
         if not is_whole or not (np.diff(bounds) > 0).all():
             raise ValueError("the trees of a forest do not fill it")

@@ -67,7 +67,7 @@ class PairwiseKernel(Kernel):
         for name in ("degree", "coef0"):
             check_finite_number(name, getattr(self, name))
         if getattr(self, "gamma_", None) is not None:
-            check_finite_number("gamma_", self.gamma_)
+            check_number("gamma_", self.gamma_, 0)
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
         check_is_fitted(self)

@@ -73,7 +73,8 @@ class ForestKernel(FeatureKernel):
 
     def fit(self, X: Any, y: object = None) -> Self:
         if self.forest is not None:
-            check_fitted(self.forest, "forest", "apply")
+            if not isinstance(self.forest, ArrayForest):  # of a file
+                check_fitted(self.forest, "forest", "apply")
             self.forest_ = self.forest
             return self
         self.forest_ = RandomTreesEmbedding(

@@ -20,6 +20,7 @@ from dkae import __version__
 from dkae._runtime.container import (
     Content,
     ModelFileError,
+    parse_json,
     read_container,
     read_metadata,
     write_container,
@@ -139,22 +140,34 @@ def load(path: str | os.PathLike[str], *, device: str = "cpu", network: Any = No
         The file is damaged, not a model of dkae, or from a newer version.
     """
     choose_device(device)
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no model file {path}")
-    content = read_container(path)
+    path = _check_file(path)
+    content = read_container(path, lambda metadata: metadata.get("format") == FORMAT)
     version = _check_format(content.metadata, path)
-    try:
-        with torch.random.fork_rng(devices=[]):  # building a module may draw random numbers
+    with torch.random.fork_rng(devices=[]):  # building a module may draw random numbers
+        try:
             model = _build(content, version)
-            last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-            if isinstance(last, DeepKernelizedAutoencoder):
-                _complete(last, path, device, network)
-    except ModelFileError:
-        raise
-    except _WRONG as error:
-        raise ModelFileError(f"{path} is damaged or not from dkae: {str(error)[:300]}") from error
+        except _WRONG as error:
+            why = str(error)[:300]
+            raise ModelFileError(f"{path} is damaged or not from dkae: {why}") from error
+        last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+        if isinstance(last, DeepKernelizedAutoencoder):
+            _complete(last, path, device, network)
+        elif network is not None:
+            raise ValueError(f"{path} has a {type(last).__name__}, no network: leave network= out")
     return model
+
+
+def _check_file(path: str | os.PathLike[str]) -> Path:
+    """Return a path if a file is there; a pipe would be waited for, and a device never ends."""
+    path = Path(path)
+    if path.is_file():
+        return path
+    if path.is_symlink() or path.exists():
+        raise ModelFileError(
+            f"{path} is no ordinary file, but a folder, a device or a link to nothing: pass the "
+            "path of a model file"
+        )
+    raise FileNotFoundError(f"there is no model file {path}")
 
 
 def _check_format(metadata: dict[str, str], path: Path) -> int:
@@ -181,14 +194,16 @@ def _check_format(metadata: dict[str, str], path: Path) -> int:
 def _build(content: Content, version: int) -> Any:
     if version == 1:
         return model_of_format_1(json.loads(content.metadata["model"]), content.tensors)
-    if not content.is_checked:
-        raise ValueError("its checksum is missing")
-    tree = json.loads(content.metadata["state"])
+    tree = parse_json(content.metadata["state"])
     state = decode(tree, content.tensors, REGISTRY)
     model, values = state["model"], state["kernel_values"]
     last = _check_model(model)
     if isinstance(last, HasKernel):
-        last._stored_kernel_values = values
+        last._take_stored_values(values)
+        if not isinstance(getattr(last, "network_", None), OwnNetwork):
+            last._check_kernel()
+    elif values is not None:
+        raise ValueError("there are values of a kernel that the model has not")
     return model
 
 
@@ -203,7 +218,7 @@ def _complete(model: DeepKernelizedAutoencoder, path: Path, device: str, network
             )
         _attach_network(model, model.network_, network)
     elif network is not None:
-        raise ModelFileError(
+        raise ValueError(
             f"{path} has a {type(model.network_).__name__}, which needs no code of yours: leave "
             "network= out"
         )
@@ -218,8 +233,17 @@ def _attach_network(model: DeepKernelizedAutoencoder, own: OwnNetwork, network: 
     shape, n_components = model.row_shape_, model.n_components_
     built = build_network(network, shape, n_components, torch.Generator().manual_seed(0))
     if type(built).__name__ != own.name:
-        raise ValueError(f"network= gives a {type(built).__name__}, but the file has {own.name!r}")
-    built.load_state_dict(own.weights)
+        raise ValueError(
+            f"network= gives a {type(built).__name__}, but the file has the weights of a "
+            f"{own.name[:80]!r}: pass a module of that class, or its factory"
+        )
+    try:
+        built.load_state_dict(own.weights)
+    except RuntimeError as error:
+        raise ValueError(
+            f"network= gives a {type(built).__name__} of other sizes than the file has weights "
+            f"for: pass one like that of the fit. {error}"
+        ) from error
     model.network_, model.network = built.eval(), network
     check_network(model._maps, np.zeros((1, *shape), dtype=np.float32), n_components)
 
@@ -229,15 +253,13 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     The checksum is not compared: that takes all of the file, as `load` does.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no model file {path}")
+    path = _check_file(path)
     metadata, shapes = read_metadata(path)
     version = _check_format(metadata, path)
     text = metadata.get("state" if version > 1 else "model", "")
     try:
-        described = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        described = parse_json(text)
+    except ValueError as error:
         raise ModelFileError(f"{path} is damaged: its description is not JSON") from error
     return {
         "format": metadata["format"],

@@ -19,7 +19,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 
-from dkae._runtime.states import check_array, check_type
+from dkae._runtime.states import check_array, check_type, checked_names
 from dkae._runtime.trees import Codec, State
 
 #: Kernels of Gaussian processes: their parameters are all that they have.
@@ -53,6 +53,8 @@ _ESTIMATORS: tuple[Any, ...] = (
     Ridge,
 )
 _NAMES = "feature_names_in_"
+#: Features of a row that may be made up for a trial, if no learned array has so many.
+MAX_UNSEEN_FEATURES = 2**16
 #: Learned attributes without an underscore at their end.
 _PRIVATE = ("_n_features_out",)
 
@@ -62,6 +64,7 @@ def _state_of(estimator: Any) -> State:
     if _NAMES in learnt:
         learnt[_NAMES] = list(learnt[_NAMES])
     params = estimator.get_params(deep=False)
+    params.pop("n_jobs", None)  # that of whoever reads it
     if not isinstance(params.get("random_state"), Integral):
         params.pop("random_state", None)
     return {"params": params, "learnt": learnt}
@@ -74,6 +77,8 @@ def _is_learnt(name: str) -> bool:
 
 def _build(state: State, kind: Callable[..., Any]) -> Any:
     params, learnt = (check_type(state, name, dict) for name in ("params", "learnt"))
+    if "n_jobs" in params:
+        raise ValueError("a file does not say how many processors to use")
     estimator = kind(**params)
     for name, value in learnt.items():
         if not _is_learnt(name):
@@ -84,7 +89,7 @@ def _build(state: State, kind: Callable[..., Any]) -> Any:
             setattr(estimator, name, value)
     _check_widths(estimator)
     if _NAMES in learnt:  # last: the row that the check makes up has no names
-        estimator.feature_names_in_ = np.array(check_type(learnt, _NAMES, list), dtype=object)
+        estimator.feature_names_in_ = checked_names(learnt)
     return estimator
 
 
@@ -95,13 +100,24 @@ def _check_widths(estimator: Any) -> None:
         return
     if type(d) is not int or d < 1:
         raise ValueError("a number of features is none")
+    arrays = [v for v in vars(estimator).values() if isinstance(v, np.ndarray) and v.size]
+    if d > MAX_UNSEEN_FEATURES and not any(d in array.shape for array in arrays):
+        raise ValueError(f"nothing was learnt from the {d} features")
     for name in ("mean_", "scale_", "var_", "min_", "data_min_", "max_abs_", "center_"):
         value = getattr(estimator, name, None)
         if isinstance(value, np.ndarray) and value.ndim and len(value) != d:
             raise ValueError(f"{name} has {len(value)} entries for {d} features")
-    # One row says whether the rest fits; what it gives does not matter.
+    if not np.all(getattr(estimator, "scale_", None) != np.float64(0)):
+        raise ValueError("a scale is zero")
+    if isinstance(estimator, NMF):  # it would search for as long as the file says
+        components = check_array("components_", estimator.components_, (None, d))
+        if type(estimator.max_iter) is not int or not (components >= 0).all():
+            raise ValueError("a factorisation has negative components, or no end")
+        return
+    # One row says whether the rest fits.
     apply = getattr(estimator, "transform", None) or estimator.predict
-    apply(np.ones((1, d)))
+    if not np.isfinite(apply(np.ones((1, d)))).all():
+        raise ValueError(f"a {type(estimator).__name__} gives NaN or infinite values")
 
 
 def _pipeline_state(pipeline: Pipeline) -> State:

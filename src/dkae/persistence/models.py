@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from dkae._runtime.states import StateMixin
+from dkae._runtime.states import StateMixin, check_array
 from dkae._runtime.trees import Codec, NotPlainError, Registry, State, encode
 from dkae.estimator import DeepKernelizedAutoencoder
 from dkae.kernels import (
@@ -77,10 +77,11 @@ def _is_plain(value: Any) -> bool:
 
 def _plain_params(params: State) -> State:
     """Return the parameters that a file can hold; functions by name, and code by nothing."""
-    plain = {name: value for name, value in params.items() if _is_plain(value)}
-    for name in params.keys() - plain.keys():
-        if name in ("alignment", "optimizer"):
-            value = params[name]
+    plain: State = {}
+    for name, value in params.items():  # in this order, whatever they are: equal bytes
+        if _is_plain(value):
+            plain[name] = value
+        elif name in ("alignment", "optimizer"):
             plain[name] = getattr(value, "__name__", type(value).__name__)
         elif name == "kernel":
             plain[name] = "precomputed"
@@ -110,6 +111,7 @@ def _build_autoencoder(state: State) -> DeepKernelizedAutoencoder:
     model = DeepKernelizedAutoencoder.from_state(state)
     network: nn.Module = model.network_
     shape = check_row_shape(network, model.row_shape_)
+    _check_notes(model, shape)
     if not isinstance(network, OwnNetwork):
         _try_maps(model, shape)
     if isinstance(network, _CONFIGURED):
@@ -117,6 +119,20 @@ def _build_autoencoder(state: State) -> DeepKernelizedAutoencoder:
     elif not isinstance(model.network, str | StackedNetwork | KernelLayerNetwork):
         raise ValueError("network is none")
     return model
+
+
+def _check_notes(model: DeepKernelizedAutoencoder, shape: tuple[int, ...]) -> None:
+    """Refuse what a model has noted beside its maps if it is not what `fit` notes."""
+    history = model.history_
+    if not isinstance(history, list) or not all(isinstance(record, dict) for record in history):
+        raise ValueError("history_ is no list of records")
+    if type(model.n_iter_) is not int or not shape or model.n_features_in_ != shape[0]:
+        raise ValueError("n_iter_ or n_features_in_ is none")
+    for name in ("alignment_", "centered_alignment_", "r2_"):
+        if not isinstance(getattr(model, name, 0.0), int | float):
+            raise ValueError(f"{name} is no number")
+    if model.fill_ is not None:
+        check_array("fill_", model.fill_, shape)
 
 
 def _try_maps(model: DeepKernelizedAutoencoder, shape: tuple[int, ...]) -> None:
@@ -128,7 +144,12 @@ def _try_maps(model: DeepKernelizedAutoencoder, shape: tuple[int, ...]) -> None:
         if tuple(rows.shape) != (1, *shape):
             raise ValueError(f"the decoder gives rows of shape {tuple(rows.shape)[1:]}")
         return
-    check_network(maps, np.zeros((1, *shape), dtype=np.float32), model.n_components_)
+    rows = np.zeros((1, *shape), dtype=np.float32)
+    check_network(maps, rows, model.n_components_)
+    with torch.no_grad():
+        codes = maps.encode(torch.from_numpy(rows))
+        if not codes.isfinite().all() or not maps.decode(codes).isfinite().all():
+            raise ValueError("the network gives NaN or infinite values")
 
 
 REGISTRY = Registry(

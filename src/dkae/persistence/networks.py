@@ -195,6 +195,8 @@ def _build_formula(state: State) -> FormulaRows:
     if metric not in FORMULAS or sorted(params) != sorted(FORMULAS[metric][1]):
         raise ValueError(f"{metric[:80]!r} is no formula, or has other parameters")
     numbers = {name: check_finite_number(name, value) for name, value in params.items()}
+    if numbers.get("gamma", 0) < 0:
+        raise ValueError("a gamma is negative")
     return FormulaRows(metric, numbers, rows)
 
 

@@ -36,6 +36,8 @@ from dkae.spectral.preimage import PreImage
 
 #: Rows that are transformed together.
 N_CHUNK_ROWS = 1024
+#: A row of so many features may be made up, to try what was read from a file.
+MAX_PROBE_FEATURES = 2**20
 
 
 def _has_preimage(model: KernelPCA) -> bool:
@@ -246,6 +248,13 @@ class KernelPCA(
     def _probe_rows(self) -> Any:
         return None if self.X_fit_ is None else self.X_fit_[:N_PROBES]
 
+    def _set_kernel(self, kernel: Kernel) -> None:
+        if self.X_fit_ is None and not isinstance(kernel, FeatureKernel):
+            raise ValueError(
+                f"the model keeps no training rows, which {kernel} needs: pass gram= to transform"
+            )
+        self.kernel_ = kernel
+
     def _check_state(self) -> None:
         self._check_params()
         if not hasattr(self, "coefficients_"):
@@ -262,6 +271,23 @@ class KernelPCA(
         ):
             if value is not None and not isinstance(value, kind):
                 raise ValueError(f"{name} is a {type(value).__name__}")
+        self._check_parts_fit()
+
+    def _check_parts_fit(self) -> None:
+        """Refuse a kernel or an inverse of another width than the components of a file."""
+        d, kernel, inverse = self.n_features_in_, self.kernel_, self.preimage_
+        is_of_features = isinstance(kernel, FeatureKernel)
+        if kernel is not None and is_of_features != (self.X_fit_ is None):
+            raise ValueError("training rows are missing, or too many")
+        of_kernel = (kernel, *(getattr(kernel, n, None) for n in ("transformer", "forest_")))
+        if type(d) is not int or any(getattr(k, "n_features_in_", d) != d for k in of_kernel):
+            raise ValueError("a number of features is none, or not that of the kernel")
+        if is_of_features and d <= MAX_PROBE_FEATURES:
+            self._score(self._against_training(np.zeros((1, d))), np.float64)
+        if inverse is not None and (
+            inverse.n_features_in_ != self.n_components_ or inverse.mean_.shape != (d,)
+        ):
+            raise ValueError("the inverse is that of other components, or gives other rows")
 
     # --- new rows ----------------------------------------------------------------------------
 
@@ -272,7 +298,7 @@ class KernelPCA(
             raise ValueError(
                 "the components come from a Gram matrix: pass gram=, κ between these rows and the "
                 f"{len(self.coefficients_)} training rows, or fit with kernel=Precomputed(gram, "
-                "rows=X)"
+                "rows=X). If the model was loaded without its kernel, call attach_kernel(kernel)"
             )
         return _finite(self.kernel_.values(X, self.X_fit_), str(self.kernel_))
 

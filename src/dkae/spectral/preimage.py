@@ -153,8 +153,10 @@ class PreImage(StateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):  # 
         self._check_params()
         if hasattr(self, "regression_"):
             check_array("mean_", self.mean_, (None,) * self.mean_.ndim)
-            given = np.zeros((1, self.n_features_in_))
-            if self.predict(given).shape[1:] != self.mean_.shape:
+            if self.regression_.n_features_in_ != self.n_features_in_:
+                raise ValueError("the regression is one of other scores")
+            found = self.regression_.predict(np.zeros((1, self.n_features_in_)))
+            if found.shape[1:] != self.mean_.shape or not np.isfinite(found).all():
                 raise ValueError("the regression does not give what has this mean")
 
     def _regression(

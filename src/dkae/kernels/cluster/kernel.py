@@ -256,6 +256,10 @@ class ProbabilisticClusterKernel(
         )
         if self._basis.ndim == 1 and not ((self._basis >= 0) & (self._basis < d)).all():
             raise ValueError("_basis names features that rows have not")
+        if self._basis.ndim == 1 and self._basis.dtype.kind not in "iu":
+            raise ValueError("_basis is not made of numbers of features")
+        if self.normalize == "max":
+            check_number("largest_", self.largest_, 0, open_low=True)
         if self.n_mixtures_ != len(self.mixtures_.sizes):
             raise ValueError(f"n_mixtures_={self.n_mixtures_} is not the number of mixtures")
 

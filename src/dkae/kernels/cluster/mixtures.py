@@ -99,13 +99,22 @@ class Mixtures:
         is_float64 = {t.dtype for t in (self.weights, self.means, self.covariances)}
         if is_float64 != {torch.float64} or self.sizes.dtype is not torch.int64:
             raise ValueError("mixtures are not of float64, or their sizes not of int64")
-        if not (self.sizes > 0).all() or int(self.sizes.sum()) != n:
+        is_size = (self.sizes > 0) & (self.sizes <= n)
+        if not is_size.all() or int(self.sizes.sum()) != n:
             raise ValueError(f"the sizes of mixtures do not sum to the {n} components")
         variances = self.covariances
         if covariance_type == "full":
             variances = variances.diagonal(dim1=1, dim2=2)
         if not (variances > 0).all() or not (self.weights > 0).all():
             raise ValueError("mixtures have variances or weights that are not positive")
+        of = torch.repeat_interleave(torch.arange(len(self.sizes)), self.sizes)
+        sums = torch.zeros(len(self.sizes), dtype=torch.float64).index_add_(0, of, self.weights)
+        if not torch.allclose(sums, torch.ones_like(sums), atol=1e-3):
+            raise ValueError("the weights of a mixture do not sum to one")
+        if covariance_type == "full":
+            for _, part in batches(self):
+                if torch.linalg.cholesky_ex(self.covariances[part]).info.any():
+                    raise ValueError("a covariance is not positive definite")
 
     def put(self, components: Mixtures, numbers: Tensor) -> None:
         """Overwrite the components at these positions."""
