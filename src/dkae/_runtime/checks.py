@@ -1,7 +1,8 @@
 """Checks of what a user passes: the message names the parameter, what came and the remedy."""
 
+import inspect
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -33,6 +34,28 @@ def check_integer(name: str, value: Any, *, at_least: int) -> int:
     if _is(value, Integral) and value >= at_least:
         return int(value)
     raise ValueError(f"{name}={value!r} must be a whole number of at least {at_least}")
+
+
+def check_mapping(name: str, value: Any) -> Mapping[str, Any]:
+    """Return `value` if it maps names to values; None is an empty one."""
+    if value is None or isinstance(value, Mapping):
+        return value or {}
+    raise ValueError(f"{name}={value!r} must be a mapping of names to values, such as a dict")
+
+
+def check_takes(name: str, function: Any, what: str, n: int, params: Mapping[str, Any]) -> None:
+    """Refuse a function that cannot be called with `n` arguments and the named `params`."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some functions of C have none
+        return
+    try:
+        signature.bind(*[None] * n, **params)
+    except TypeError as error:
+        raise ValueError(
+            f"{name}={getattr(function, '__name__', function)} cannot be called with {what}"
+            f"{''.join(f' and {key}=' for key in params)}: {error}"
+        ) from error
 
 
 def check_number(

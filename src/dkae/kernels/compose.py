@@ -12,10 +12,12 @@ from functools import partial, reduce
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
+from dkae._runtime.arrays import as_rows
 from dkae._runtime.checks import check_integer, check_number
-from dkae.grams import CombinedGram, Floats, Gram, RowsGram, as_rows, sample_rows
-from dkae.kernels.base import Kernel, fitted
+from dkae.grams import CombinedGram, Floats, Gram, RowsGram, sample_rows
+from dkae.kernels.base import Kernel, check_kernel, fitted
 
 
 def center(kernel: Kernel, *, max_reference: int | None = 1000) -> CenteredKernel:
@@ -37,7 +39,7 @@ class SumKernel(Kernel):
 
     @property
     def takes_missing(self) -> bool:  # type: ignore[override]  # as its parts do
-        return all(kernel.takes_missing for kernel in self.kernels)
+        return all(check_kernel(kernel).takes_missing for kernel in self.kernels)
 
     def fit(self, X: Any, y: object = None) -> Self:
         weights = [1.0] * len(self.kernels) if self.weights is None else self.weights
@@ -51,9 +53,11 @@ class SumKernel(Kernel):
         return self
 
     def evaluate(self, X: Any, Y: Any) -> Any:
+        check_is_fitted(self)
         return self._sum(*(kernel.gram(X, Y) for kernel in self.kernels_))
 
     def on(self, X: Any) -> Gram:
+        check_is_fitted(self)
         return CombinedGram([kernel.on(X) for kernel in self.kernels_], self._sum, self)
 
     def _sum(self, *blocks: Floats) -> Floats:
@@ -73,9 +77,11 @@ class ProductKernel(Kernel):
         return self
 
     def evaluate(self, X: Any, Y: Any) -> Any:
+        check_is_fitted(self)
         return _multiply(*(kernel.gram(X, Y) for kernel in self.kernels_))
 
     def on(self, X: Any) -> Gram:
+        check_is_fitted(self)
         return CombinedGram([kernel.on(X) for kernel in self.kernels_], _multiply, self)
 
 
@@ -90,18 +96,20 @@ class NormalizedKernel(Kernel):
 
     @property
     def takes_missing(self) -> bool:  # type: ignore[override]  # as the kernel does
-        return self.kernel.takes_missing
+        return check_kernel(self.kernel).takes_missing
 
     def fit(self, X: Any, y: object = None) -> Self:
         self.kernel_ = fitted(self.kernel, X, y)
         return self
 
     def evaluate(self, X: Any, Y: Any) -> Any:
+        check_is_fitted(self)
         a = _inverse_roots(self.kernel_.diag(X))
         b = a if Y is None else _inverse_roots(self.kernel_.diag(Y))
         return a[:, None] * self.kernel_.gram(X, Y) * b
 
     def on(self, X: Any) -> Gram:
+        check_is_fitted(self)
         gram = self.kernel_.on(X)
         factors = RowsGram(_inverse_roots(gram.diagonal()), partial(_outer, np.multiply), str(self))
         return CombinedGram([gram, factors], _multiply, self)
@@ -130,20 +138,24 @@ class CenteredKernel(Kernel):
     takes_missing = NormalizedKernel.takes_missing
 
     def fit(self, X: Any, y: object = None) -> Self:
+        X = as_rows(X)
         at_most = len(X)
         if self.max_reference is not None:
             at_most = check_integer("max_reference", self.max_reference, at_least=1)
         self.kernel_ = fitted(self.kernel, X, y)
-        self.reference_ = as_rows(X)[sample_rows(len(X), at_most)]
+        self.reference_ = X[sample_rows(len(X), at_most)]
         self.mean_ = np.float32(self._means(self.reference_).mean())
         return self
 
     def evaluate(self, X: Any, Y: Any) -> Any:
+        check_is_fitted(self)
         a = self._means(X)
         b = a if Y is None else self._means(Y)
         return self.kernel_.gram(X, Y) - a[:, None] - b + self.mean_
 
     def on(self, X: Any) -> Gram:
+        check_is_fitted(self)
+        X = as_rows(X)
         shifts = RowsGram(self._means(X) - self.mean_ / 2, partial(_outer, np.add), str(self))
         return CombinedGram([self.kernel_.on(X), shifts], operator.sub, self)
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dkae.grams import Floats
+from dkae.kernels.bandwidth import MOST, in_units
 from dkae.kernels.base import Kernel
 from dkae.kernels.labels import IdealKernel
 from dkae.kernels.pairwise import PairwiseKernel
@@ -49,7 +50,15 @@ def _sigmoid(x: Tensor, y: Tensor, gamma: float, coef0: float) -> Tensor:
 
 
 def _cosine(x: Tensor, y: Tensor) -> Tensor:
-    return F.normalize(x) @ F.normalize(y).T
+    return F.normalize(_unit_rows(x)) @ F.normalize(_unit_rows(y)).T
+
+
+def _unit_rows(x: Tensor) -> Tensor:
+    """Return rows in units, powers of two, of their largest entries: lengths need squares."""
+    largest = x.detach().abs().amax(dim=1, keepdim=True)
+    _, exponents = torch.frexp(largest)
+    # Not ldexp of x itself, whose gradient rounds powers of two to whole numbers.
+    return x * torch.ldexp(torch.ones_like(largest), -exponents.clamp(-MOST, MOST))
 
 
 #: The formula of each of scikit-learn's kernels, and the parameters that it has.
@@ -78,7 +87,9 @@ class FormulaRows(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         formula, _ = FORMULAS[self.config["metric"]]
-        return formula(x, self.rows, **self.config["params"])
+        params: dict[str, Any] = self.config["params"]
+        x, rows, gamma = in_units(self.config["metric"], x, self.rows, params.get("gamma"))
+        return formula(x, rows, **params if gamma is None else params | {"gamma": gamma})
 
     def extra_repr(self) -> str:
         return f"{self.config}, {len(self.rows)} rows"

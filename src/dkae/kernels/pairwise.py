@@ -4,12 +4,15 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
+import numpy as np
+from sklearn.metrics.pairwise import check_pairwise_arrays, kernel_metrics, pairwise_kernels
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from dkae._runtime.arrays import as_rows, naming
 from dkae._runtime.checks import check_choice, check_number
-from dkae.grams import Floats, as_rows
-from dkae.kernels.bandwidth import choose_gamma
+from dkae.grams import Floats
+from dkae.kernels.bandwidth import choose_gamma, in_units
 from dkae.kernels.base import Kernel, vectors
 
 
@@ -58,14 +61,25 @@ class PairwiseKernel(Kernel):
         check_choice("kernel", self.metric, pairwise_names())
         check_number("degree", self.degree, 0)
         check_number("coef0", self.coef0, -math.inf)
-        self.gamma_ = choose_gamma(self.gamma, self.metric, vectors(as_rows(X)))
+        with naming("X", X):
+            self.gamma_ = choose_gamma(self.gamma, self.metric, vectors(as_rows(X)))
         return self
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
         check_is_fitted(self)
-        params = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
         X, Y = vectors(X), None if Y is None else vectors(Y)
-        return pairwise_kernels(X, Y, metric=self.metric, filter_params=True, **params)
+        with naming("X", X):
+            if self.metric == "cosine":
+                X, Y = _unit_rows(X), None if Y is None else _unit_rows(Y)
+            X, Y, gamma = in_units(self.metric, X, Y, self.gamma_)
+            params = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
+            return pairwise_kernels(X, Y, metric=self.metric, filter_params=True, **params)
+
+
+def _unit_rows(X: Any) -> Any:
+    """Return rows in units, powers of two, of their largest entries: lengths need squares."""
+    rows = check_array(X, dtype=[np.float64, np.float32])
+    return np.ldexp(rows, -np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1])
 
 
 class FunctionKernel(Kernel):
@@ -99,4 +113,8 @@ class GaussianProcessKernel(Kernel):
         return f"kernel {self.kernel}"
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
+        if self.kernel.requires_vector_input:  # others take what they like
+            with naming("X", X):
+                X, other = check_pairwise_arrays(X, Y)
+            Y = None if Y is None else other
         return self.kernel(X, Y)

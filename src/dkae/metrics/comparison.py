@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae.grams import Floats, Gram, GramLike, as_gram
+from dkae.grams import Floats, Gram, GramLike, as_gram, check_block_shape
 from dkae.kernels.features import FeatureGram
 
 Doubles = NDArray[np.float64]
@@ -136,11 +136,7 @@ def tiles(grams: tuple[Gram, ...], names: tuple[str, ...]) -> Iterator[Tile]:
 def _read(gram: Gram, rows: slice, columns: slice, name: str) -> Doubles:
     ids, others = (np.arange(part.start, part.stop) for part in (rows, columns))
     tile = np.asarray(gram.block(ids, None if rows == columns else others), dtype=np.float64)
-    if tile.shape != (len(ids), len(others)):
-        raise ValueError(
-            f"{name}.block returned shape {tile.shape}, expected {(len(ids), len(others))}: it "
-            "must return the entries of all pairs of the rows and the columns asked for"
-        )
+    check_block_shape(tile, ids, others, name)
     # One sum instead of a mask: squares do not cancel, and NaN and infinity carry over.
     if not math.isfinite(np.vdot(tile, tile)):
         raise ValueError(

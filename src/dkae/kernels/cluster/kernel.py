@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from dkae._runtime.arrays import naming
 from dkae._runtime.checks import check_choice, check_integer, check_number
 from dkae._runtime.devices import choose_device
 from dkae._runtime.fitting import warn_caller
@@ -198,7 +199,8 @@ class ProbabilisticClusterKernel(
         if isinstance(X, LazyRows):  # dense a part at a time; somebody has checked them
             self.n_features_in_ = X.shape[1]
             return X
-        return validate_data(self, vectors(X), dtype=[np.float32, np.float64], **checks)
+        with naming("X", X):
+            return validate_data(self, vectors(X), dtype=[np.float32, np.float64], **checks)
 
     def _check_params(self) -> None:
         check_integer("max_components", self.max_components, at_least=2)
