@@ -14,10 +14,11 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from dkae._runtime.arrays import naming
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
 from dkae._runtime.rows import LazyRows
 from dkae.alignment import check_width
-from dkae.grams import Floats, Gram, check_block, read_block, sample_rows
+from dkae.grams import Floats, Gram, check_block, finite_float32, read_block, sample_rows
 from dkae.kernels import Kernel, gram_of, kernel_named, kernel_of
 from dkae.metrics.comparison import compare_grams
 from dkae.metrics.quality import Quality
@@ -461,7 +462,8 @@ class DeepKernelizedAutoencoder(
             Codes from `transform`, or points of code space that no input maps to.
         """
         check_is_fitted(self)
-        codes = check_array(X, dtype=np.float32, input_name="codes")
+        with naming("codes", X):
+            codes = check_array(X, dtype=np.float32, input_name="codes")
         if codes.shape[1] != self._n_features_out:
             raise ValueError(
                 f"codes has {codes.shape[1]} columns, but the model was fitted with "
@@ -476,7 +478,10 @@ class DeepKernelizedAutoencoder(
         """
         codes_x = self.transform(X)
         codes_y = codes_x if Y is None else self.transform(Y)
-        return np.float32(self.kernel_scale_) * (np.asarray(codes_x) @ np.asarray(codes_y).T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            products = np.asarray(codes_x) @ np.asarray(codes_y).T
+            gram = np.float32(self.kernel_scale_) * products
+        return finite_float32(gram, "the Gram matrix of the codes of X")
 
     def score(self, X: Any, y: object = None, *, gram: Any = None) -> float:
         """Return the alignment A(C, P) in [0, 1] of the codes with the kernel on all pairs of X.
@@ -531,28 +536,31 @@ class DeepKernelizedAutoencoder(
         Rows of a sparse matrix become dense when they are asked for.
         """
         own = is_own(self.network)
-        # scikit-learn would speak of features, which are the channels of an image.
-        if own and not reset and np.shape(X)[1:] != self.row_shape_:
-            raise ValueError(
-                f"rows of X have the shape {np.shape(X)[1:]}, but the model was fitted to rows of "
-                f"shape {self.row_shape_}: pass rows of that shape"
-            )
-        try:
-            X = validate_data(
-                self,
-                X,
-                accept_sparse="csr",
-                dtype=np.float32,
-                reset=reset,
-                ensure_min_samples=2 if reset else 1,
-                ensure_all_finite="allow-nan" if self.missing == "mask" else True,
-                allow_nd=own,
-            )
-        except ValueError as error:
-            if "contains NaN" not in str(error):
-                raise
-            remedy = "With missing='mask' the model takes such values for unknown, and fills them."
-            raise ValueError(f"{error}\n\n{remedy}") from error
+        with naming("X", X):
+            # scikit-learn would speak of features, which are the channels of an image.
+            if own and not reset and np.shape(X)[1:] != self.row_shape_:
+                raise ValueError(
+                    f"rows of X have the shape {np.shape(X)[1:]}, but the model was fitted to rows "
+                    f"of shape {self.row_shape_}: pass rows of that shape"
+                )
+            try:
+                X = validate_data(
+                    self,
+                    X,
+                    accept_sparse="csr",
+                    dtype=np.float32,
+                    reset=reset,
+                    ensure_min_samples=2 if reset else 1,
+                    ensure_all_finite="allow-nan" if self.missing == "mask" else True,
+                    allow_nd=own,
+                )
+            except ValueError as error:
+                if "contains NaN" not in str(error):
+                    raise
+                remedy = (
+                    "With missing='mask' the model takes such values for unknown, and fills them."
+                )
+                raise ValueError(f"{error}\n\n{remedy}") from error
         if reset:
             self.row_shape_: tuple[int, ...] = X.shape[1:]
         return LazyRows(X) if sparse.issparse(X) else X

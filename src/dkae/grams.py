@@ -56,6 +56,10 @@ class Gram(ABC):
     def block(self, rows: Rows, columns: Rows | None = None) -> NDArray[Any]:
         """Return the entries of all pairs of `rows` and `columns`; of `rows` alone without them."""
 
+    def in_unit(self) -> tuple[Gram, int]:
+        """Return the matrix in a unit 2ᵉ in which its entries are numbers of float32, and e."""
+        return self, 0
+
     def diagonal(self) -> NDArray[Any]:
         """Return the entries on the diagonal, from small blocks along it."""
         n = len(self)

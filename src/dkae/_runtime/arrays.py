@@ -19,10 +19,10 @@ REAL_KINDS = "buif"
 
 
 @contextmanager
-def naming(name: str, value: Any) -> Iterator[None]:
+def naming(name: str, value: Any, *others: str) -> Iterator[None]:
     """Name the parameter in errors that say nothing of it, while its value is converted.
 
-    What scikit-learn says about the parameter by its name stays as it is.
+    What scikit-learn says about the parameter by its name, or about `others`, stays as it is.
     """
     if np.ma.is_masked(value):  # everybody would read what the mask hides
         raise ValueError(
@@ -32,7 +32,8 @@ def naming(name: str, value: Any) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, (TypeError, ValueError)) and re.search(rf"\b{name}\b", str(error)):
+        is_named = any(_is_named(known, str(error)) for known in (name, *others))
+        if is_named and isinstance(error, (TypeError, ValueError)):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name}, a {type(value).__name__}, cannot be used: {error}") from error
@@ -49,7 +50,7 @@ def real_numbers(value: Any, name: str) -> NDArray[Any]:
     array = as_array(value, name)
     if array.dtype.kind not in REAL_KINDS:
         raise ValueError(
-            f"{name} has entries of type {array.dtype}: pass a dense array of real numbers"
+            f"{name} has entries of type {array.dtype}: pass real numbers, in a dense array"
         )
     return array
 
@@ -76,6 +77,11 @@ def finite_numbers(values: Any, name: str, remedy: str) -> Any:
     if not np.isfinite(values.data if sparse.issparse(values) else values).all():
         raise ValueError(f"{name} has NaN or infinite values: {remedy}")
     return values
+
+
+def _is_named(name: str, message: str) -> bool:
+    # "a" is a word of English too, and NumPy's.
+    return name != "a" and bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message))
 
 
 def _short(value: Any) -> str:

@@ -43,8 +43,13 @@ def check_mapping(name: str, value: Any) -> Mapping[str, Any]:
     raise ValueError(f"{name}={value!r} must be a mapping of names to values, such as a dict")
 
 
-def check_takes(name: str, function: Any, what: str, n: int, params: Mapping[str, Any]) -> None:
-    """Refuse a function that cannot be called with `n` arguments and the named `params`."""
+def check_takes(
+    name: str, function: Any, what: str, n: int, params: Mapping[str, Any] | None = None
+) -> None:
+    """Refuse what cannot be called with `n` arguments, which are `what`, and named `params`."""
+    params = params or {}
+    if not callable(function):
+        raise ValueError(f"{name}={function!r} must be a function of {what}")
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some functions of C have none

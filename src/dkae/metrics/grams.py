@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from dkae._runtime.checks import check_integer
+from dkae._runtime.checks import check_integer, check_takes
 from dkae.grams import GramLike, Rows, as_gram
 from dkae.kernels.labels import IdealKernel
 from dkae.metrics.clusters import count_labels
@@ -108,6 +108,7 @@ def mean_over_blocks(
     random_state : int, RandomState or None, default=None
         Seed of the shuffling.
     """
+    check_takes("measure", measure, "two Gram matrices", 2)
     pair = (as_gram(a, "a", check_entries=False), as_gram(b, "b", check_entries=False))
     check_sizes(pair, ("a", "b"))
     k, n = check_integer("block_size", block_size, at_least=1), len(pair[0])

@@ -79,6 +79,7 @@ def label_alignment_score(estimator: Any, X: Any, y: Any = None) -> float:
     """
     if y is None:
         raise ValueError("label_alignment_score needs labels: pass y, as in search.fit(X, y)")
+    _check_methods(estimator, "transform")
     codes = np.asarray(estimator.transform(X))
     return max(0.0, compare_with_labels(code_gram(codes), y).centered_alignment)
 
@@ -101,7 +102,17 @@ def reconstruction_r2_score(estimator: Any, X: Any, y: object = None) -> float:
     y : object
         Ignored.
     """
+    _check_methods(estimator, "transform", "inverse_transform")
     return reconstruction_r2(X, estimator.inverse_transform(estimator.transform(X)))
+
+
+def _check_methods(estimator: Any, *methods: str) -> None:
+    missing = [method for method in methods if not hasattr(estimator, method)]
+    if missing:
+        raise ValueError(
+            f"estimator={type(estimator).__name__} has no {' and no '.join(missing)}: pass a "
+            "fitted model with it, such as DeepKernelizedAutoencoder"
+        )
 
 
 def split_pipeline(estimator: Any) -> tuple[Any, Any]:

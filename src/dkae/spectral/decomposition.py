@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dkae._runtime.arrays import finite_numbers
 from dkae._runtime.fitting import warn_caller
 from dkae.grams import (
     NEGATIVE_MASS_TOLERANCE,
@@ -96,9 +97,9 @@ class Decomposition:
         # Φ Φᵀ and Φᵀ Φ have the same eigenvalues: the smaller one is decomposed.
         multiply = operator.covariance if d <= n else operator.gram
         if self.is_dense(min(n, d)):
-            pairs = dense_eigenpairs(_matrix_of(multiply, min(n, d), phi.dtype))
+            pairs = dense_eigenpairs(self._finite(_matrix_of(multiply, min(n, d), phi.dtype)))
         else:
-            pairs = self._largest(multiply, min(n, d), phi.dtype)
+            pairs = self._largest(lambda v: self._finite(multiply(v)), min(n, d), phi.dtype)
         # Centring subtracts the mean μ before anything is squared: the round-off grows with |μ|.
         removed = np.sqrt(np.abs(pairs.values[0]) * n) * np.linalg.norm(operator.mean)
         values, vectors = self._keep_positive(pairs, _round_off(pairs, removed, phi.dtype))
@@ -107,6 +108,11 @@ class Decomposition:
             vectors = operator.back(vectors) / np.sqrt(values).astype(phi.dtype)
         offset = _offset(operator.mean, vectors)
         return Components(values, vectors, offset, operator.project(vectors))
+
+    def _finite(self, products: NDArray[Any]) -> NDArray[Any]:
+        """Refuse products of features that are not finite."""
+        remedy = "products of features leave their type; scale X, or pass it in float64"
+        return np.asarray(finite_numbers(products, f"the Gram matrix of {self.name}", remedy))
 
     def _whole(self, gram: NDArray[Any], dtype: Any) -> Eigenpairs:
         """Decompose a Gram, all of it or that of a sample of rows; warn if it is not PSD."""

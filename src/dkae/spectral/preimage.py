@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dkae._runtime.arrays import as_array, finite_numbers, naming, real_numbers
 from dkae._runtime.checks import check_choice, check_integer, check_number
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
 from dkae.kernels.bandwidth import choose_gamma
@@ -100,9 +101,12 @@ class PreImage(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore
 
     def _fit(self, X: Any, y: Any) -> Self:
         self._check_params()
-        X, y = validate_data(
-            self, X, y, dtype=DTYPES, multi_output=True, y_numeric=True, ensure_min_samples=2
-        )
+        y = None if y is None else as_array(y, "y")
+        with naming("X", X, "y"):
+            X, y = validate_data(
+                self, X, y, dtype=DTYPES, multi_output=True, y_numeric=True, ensure_min_samples=2
+            )
+        y = real_numbers(y, "y")
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         # Scores are few: in float32 the equations with a small α would be ill-conditioned.
         X = X.astype(np.float64)
@@ -123,9 +127,13 @@ class PreImage(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the pre-images of scores."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=DTYPES, reset=False)
-        rows = self.regression_.predict(X.astype(np.float64)) + self.mean_
-        return np.asarray(rows, dtype=self.mean_.dtype)
+        with naming("X", X):
+            X = validate_data(self, X, dtype=DTYPES, reset=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = self.regression_.predict(X.astype(np.float64)) + self.mean_
+            rows = np.asarray(rows, dtype=self.mean_.dtype)
+        remedy = "these scores are too far from those of the training rows"
+        return np.asarray(finite_numbers(rows, "the pre-image of X", remedy))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "regression_")

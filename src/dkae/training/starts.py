@@ -22,6 +22,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor, nn
 
+from dkae._runtime.arrays import finite_numbers
 from dkae.alignment import offdiagonal
 from dkae.grams import Floats, Rows, sample_rows
 from dkae.networks.kernel_layer import KernelLayer, KernelLayerNetwork, RidgeDecoder
@@ -295,7 +296,9 @@ def _prior_of(similarity_of: Callable[[Floats], nn.Module], rows: Floats) -> Cal
 def _values(similarity: nn.Module, rows: Floats) -> Doubles:
     with torch.no_grad():
         values: Tensor = similarity(torch.from_numpy(rows))
-    return values.numpy().astype(np.float64)
+    remedy = "scale X, for example to [0, 1], or check the kernel's parameters"
+    kernel_values: Doubles = finite_numbers(values.numpy(), "the kernel of X (in float32)", remedy)
+    return kernel_values.astype(np.float64)
 
 
 def _chunks(rows: Floats) -> Iterator[Floats]:
