@@ -71,6 +71,8 @@ class PairwiseKernel(Kernel):
         with naming("X", X):
             if self.metric == "cosine":
                 X, Y = _unit_rows(X), None if Y is None else _unit_rows(Y)
+            if self.metric.endswith("chi2"):  # scikit-learn's loops take no read-only arrays
+                X, Y = _writeable(X), None if Y is None else _writeable(Y)
             X, Y, gamma = in_units(self.metric, X, Y, self.gamma_)
             params = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
             return pairwise_kernels(X, Y, metric=self.metric, filter_params=True, **params)
@@ -80,6 +82,10 @@ def _unit_rows(X: Any) -> Any:
     """Return rows in units, powers of two, of their largest entries: lengths need squares."""
     rows = check_array(X, dtype=[np.float64, np.float32])
     return np.ldexp(rows, -np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1])
+
+
+def _writeable(X: Any) -> Any:
+    return np.require(X, requirements=["WRITEABLE"])
 
 
 class FunctionKernel(Kernel):
