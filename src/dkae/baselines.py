@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.linear_model import RidgeCV
 
+from dkae._runtime.arrays import as_rows
 from dkae._runtime.checks import check_integer
 from dkae.grams import Gram, sample_rows
 from dkae.kernels import Kernel, gram_of
@@ -99,8 +100,12 @@ def compare_with_baselines(
     # First, because it raises if the kernel is missing.
     prior = last.prior_gram(seen) if gram is None else gram_of(gram, seen)
     kernel = last.kernel_ if gram is None else prior.kernel
-    scored = _Scored(np.asarray(X), np.asarray(seen), prior, head, last.n_components_)
-    rows = scored.seen if learnt is None else np.asarray(learnt)
+    X, seen = (np.asarray(as_rows(rows)) for rows in (X, seen))
+    scored = _Scored(X, seen, prior, head, last.n_components_)
+    rows = seen if learnt is None else np.asarray(as_rows(learnt, "train"))
+    if len(rows) < 2:
+        name = "X" if train is None else "train"
+        raise ValueError(f"{name} has one row: the rivals learn from at least two, pass more rows")
     sample = rows[sample_rows(len(rows), max_rows)]
     lesson = _Lesson(rows, sample, _evaluable(kernel, scored.seen, sample), last.n_components_)
     flattered = FLATTERED if train is None else ""

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._runtime.arrays import as_rows
+from dkae._runtime.arrays import as_rows, finite_numbers
 from dkae._runtime.checks import check_integer, check_number
 from dkae.grams import CombinedGram, Floats, Gram, RowsGram, sample_rows
 from dkae.kernels.base import Kernel, check_kernel, fitted
@@ -144,7 +144,9 @@ class CenteredKernel(Kernel):
             at_most = check_integer("max_reference", self.max_reference, at_least=1)
         self.kernel_ = fitted(self.kernel, X, y)
         self.reference_ = X[sample_rows(len(X), at_most)]
-        self.mean_ = np.float32(self._means(self.reference_).mean())
+        with np.errstate(over="ignore"):
+            mean = np.float32(self._means(self.reference_).mean())
+        self.mean_ = finite_numbers(mean, f"the mean of {self.kernel_}", "scale X")
         return self
 
     def evaluate(self, X: Any, Y: Any) -> Any:

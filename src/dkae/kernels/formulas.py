@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dkae.grams import Floats
-from dkae.kernels.bandwidth import MOST, in_units
+from dkae.kernels.bandwidth import in_units
 from dkae.kernels.base import Kernel
 from dkae.kernels.labels import IdealKernel
 from dkae.kernels.pairwise import PairwiseKernel
@@ -54,11 +54,10 @@ def _cosine(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _unit_rows(x: Tensor) -> Tensor:
-    """Return rows in units, powers of two, of their largest entries: lengths need squares."""
+    """Return rows in units of their largest entries where squares would leave float32."""
     largest = x.detach().abs().amax(dim=1, keepdim=True)
-    _, exponents = torch.frexp(largest)
-    # Not ldexp of x itself, whose gradient rounds powers of two to whole numbers.
-    return x * torch.ldexp(torch.ones_like(largest), -exponents.clamp(-MOST, MOST))
+    is_ordinary = (largest > 1e-9) & (largest < 1e9) | (largest == 0)
+    return x / torch.where(is_ordinary, torch.ones_like(largest), largest)
 
 
 #: The formula of each of scikit-learn's kernels, and the parameters that it has.

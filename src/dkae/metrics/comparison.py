@@ -174,7 +174,7 @@ class Reader:
         if self._of_tiles is None and largest > 0:
             self._of_tiles = exponent_of(largest)
         exponent = self._of_tiles or 0
-        if math.frexp(largest)[1] - exponent > MOST:
+        if largest > 0 and math.frexp(largest)[1] - exponent > MOST:
             raise ValueError(
                 f"{self.name} has entries near {largest:.3g} and, in its first rows, others that "
                 "are 1e150 times smaller: no sum of squares holds both; leave out one kind of rows"

@@ -82,7 +82,10 @@ class Decomposition:
         means = operator.product(np.ones((n, 1)))[:, 0] / n if self.center else np.zeros(n)
         values, vectors = self._keep_positive(pairs, _round_off(pairs, means.sum(), dtype))
         roots = np.sqrt(values)
-        coefficients = (vectors / roots).astype(dtype)
+        with np.errstate(over="ignore"):
+            coefficients = (vectors / roots).astype(dtype)
+        remedy = f"its eigenvalues, near {values[0]:.3g}, are too small; scale it up"
+        finite_numbers(coefficients, f"1 / √λ of {self.name}", remedy)
         scores = (vectors * roots).astype(dtype)
         return Components(values, coefficients, _offset(means, coefficients), scores)
 
