@@ -29,7 +29,7 @@ from dkae.grams import Gram, sample_rows
 from dkae.kernels import Kernel, gram_of
 from dkae.metrics import code_gram, reconstruction_error, reconstruction_r2
 from dkae.metrics.comparison import compare
-from dkae.metrics.scorers import split_pipeline
+from dkae.metrics.scorers import check_has_kernel, split_pipeline
 from dkae.spectral import KernelPCA, PreImage
 
 __all__ = ["Yardstick", "compare_with_baselines"]
@@ -94,6 +94,7 @@ def compare_with_baselines(
     """
     max_rows = check_integer("max_rows", max_rows, at_least=2)
     head, last = split_pipeline(model)
+    check_has_kernel(last, "model")
     seen, learnt = (
         rows if head is None or rows is None else head.transform(rows) for rows in (X, train)
     )
@@ -103,6 +104,11 @@ def compare_with_baselines(
     X, seen = (np.asarray(as_rows(rows)) for rows in (X, seen))
     scored = _Scored(X, seen, prior, head, last.n_components_)
     rows = seen if learnt is None else np.asarray(as_rows(learnt, "train"))
+    if rows.shape[1:] != seen.shape[1:]:
+        raise ValueError(
+            f"train has rows of shape {rows.shape[1:]}, but X of {seen.shape[1:]}: pass rows of "
+            "the same features"
+        )
     if len(rows) < 2:
         name = "X" if train is None else "train"
         raise ValueError(f"{name} has one row: the rivals learn from at least two, pass more rows")

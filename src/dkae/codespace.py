@@ -14,7 +14,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 
 from dkae._runtime.arrays import as_array, finite_numbers, naming, real_numbers
-from dkae._runtime.checks import check_integer, check_number
+from dkae._runtime.checks import check_integer, check_number, check_sequence
 
 __all__ = ["Invertible", "class_means", "code_pca", "combine", "denoise", "interpolate", "traverse"]
 
@@ -230,7 +230,7 @@ def combine(model: Invertible, terms: Iterable[tuple[float, Any]]) -> NDArray[An
         combine(model, [(1, X[y == 4]), (-1, X[y == 9]), (1, seven)])
     """
     _check_model(model)
-    pairs = [_check_term(i, term) for i, term in enumerate(terms)]
+    pairs = [_check_term(i, term) for i, term in enumerate(check_sequence("terms", terms))]
     if not pairs:
         raise ValueError("terms is empty: pass at least one pair (weight, rows)")
     codes = (_encode(model, rows, f"terms[{i}]") for i, (_, rows) in enumerate(pairs))

@@ -10,11 +10,12 @@ import torch
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from dkae._runtime.arrays import naming
+from dkae._runtime.checks import check_choice, draw_seed
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
 from dkae._runtime.rows import LazyRows
 from dkae.alignment import check_width
@@ -45,6 +46,8 @@ __all__ = ["DeepKernelizedAutoencoder"]
 
 #: Training rows whose block of the prior is checked before training and fixes the scale after it.
 N_SAMPLE_ROWS = 512
+#: Choices of `missing`.
+MISSING = ("error", "mask")
 
 
 class DeepKernelizedAutoencoder(
@@ -396,9 +399,10 @@ class DeepKernelizedAutoencoder(
             callbacks.append(show_progress())
         path = check_path(checkpoint, self.random_state)
         self._check_pretrained(pretrained)
+        check_choice("missing", self.missing, MISSING)
         X = self._check_rows(X, reset=True)
         self.fill_ = Statistics.of(X).mean.astype(np.float32) if self.missing == "mask" else None
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seed = draw_seed(self.random_state)
         prior, kernel = self._make_prior(X, y, gram)
         if gram is None:
             warn_of_dominance(kernel, X, getattr(self, "feature_names_in_", None))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dkae._runtime.checks import shown
 from dkae._runtime.rows import LazyRows
 
 #: Kinds of real numbers: truth values, whole numbers with and without a sign, floats.
@@ -65,7 +66,7 @@ def as_rows(X: Any, name: str = "X") -> Any:
     rows = X if isinstance(X, LazyRows) else as_array(X, name)
     if not rows.shape:
         raise ValueError(
-            f"{name}={_short(X)} has no rows: pass an array with one row for each sample"
+            f"{name}={shown(X)} has no rows: pass an array with one row for each sample"
         )
     if not len(rows):
         raise ValueError(f"{name} has shape {rows.shape} and so no rows: pass at least one")
@@ -82,8 +83,3 @@ def finite_numbers(values: Any, name: str, remedy: str) -> Any:
 def _is_named(name: str, message: str) -> bool:
     # "a" is a word of English too, and NumPy's.
     return name != "a" and bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message))
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"<{type(value).__name__}>"

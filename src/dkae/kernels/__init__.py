@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel as _GPKernel
 
 from dkae._runtime.arrays import as_rows
-from dkae._runtime.checks import check_choice, check_mapping, check_takes
+from dkae._runtime.checks import check_choice, check_mapping
 from dkae._runtime.fitting import warn_caller
 from dkae.grams import Gram, as_gram, check_block, sample_rows
 from dkae.kernels.base import Kernel
@@ -89,7 +89,6 @@ def make_kernel(
             f"kernel={kernel.__name__} is a class: pass an object, {kernel.__name__}(...)"
         )
     if callable(kernel):
-        check_takes("kernel", kernel, "two arrays of rows", 2, params)
         return FunctionKernel(kernel, kernel_params)
     is_matrix = isinstance(kernel, Gram) or hasattr(kernel, "shape")
     if is_matrix or (isinstance(kernel, str) and kernel == "precomputed"):

@@ -22,6 +22,7 @@ from sklearn.metrics.pairwise import (
 )
 from sklearn.utils import check_array
 
+from dkae._runtime.arrays import naming
 from dkae._runtime.checks import check_choice, check_number
 from dkae._runtime.units import in_unit
 from dkae.grams import Floats, sample_rows
@@ -108,7 +109,9 @@ def in_units(metric: str, X: Any, Y: Any, gamma: float | None) -> tuple[Any, Any
 
 def _sample(X: Floats) -> tuple[NDArray[Any], int]:
     """Return a sample of the rows in a unit 2ᵉ near their largest entry, and e."""
-    rows = check_array(X[sample_rows(len(X), N_MEDIAN_ROWS)], dtype=[np.float64, np.float32])
+    rows = X[sample_rows(len(X), N_MEDIAN_ROWS)]
+    with naming("X", rows):
+        rows = check_array(rows, dtype=[np.float64, np.float32])
     exponent = math.frexp(float(np.abs(rows).max()))[1]
     exponent = exponent if abs(exponent) > WITHIN else 0
     return in_unit(rows, exponent), exponent

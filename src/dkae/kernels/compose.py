@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dkae._runtime.arrays import as_rows, finite_numbers
-from dkae._runtime.checks import check_integer, check_number
+from dkae._runtime.checks import check_integer, check_number, check_sequence
 from dkae.grams import CombinedGram, Floats, Gram, RowsGram, sample_rows
 from dkae.kernels.base import Kernel, check_kernel, fitted
 
@@ -42,10 +42,12 @@ class SumKernel(Kernel):
         return all(check_kernel(kernel).takes_missing for kernel in self.kernels)
 
     def fit(self, X: Any, y: object = None) -> Self:
-        weights = [1.0] * len(self.kernels) if self.weights is None else self.weights
-        if len(weights) != len(self.kernels):
+        kernels = check_sequence("kernels", self.kernels)
+        given = [1.0] * len(kernels) if self.weights is None else self.weights
+        weights = check_sequence("weights", given)
+        if len(weights) != len(kernels):
             raise ValueError(
-                f"weights has {len(weights)} entries for {len(self.kernels)} kernels: pass as many"
+                f"weights has {len(weights)} entries for {len(kernels)} kernels: pass as many"
             )
         # With a negative weight the sum need not be positive semi-definite.
         self.weights_ = [np.float32(check_number("each of weights", w, 0)) for w in weights]
@@ -170,6 +172,7 @@ class CenteredKernel(Kernel):
 
 
 def _fit_all(kernels: Sequence[Kernel], X: Any, y: object) -> list[Kernel]:
+    kernels = check_sequence("kernels", kernels)
     if not kernels:
         raise ValueError("kernels is empty: pass at least one")
     return [fitted(kernel, X, y) for kernel in kernels]

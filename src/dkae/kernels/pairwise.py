@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from dkae._runtime.arrays import as_rows, naming
-from dkae._runtime.checks import check_choice, check_number
+from dkae._runtime.checks import check_choice, check_mapping, check_number, check_takes
 from dkae.grams import Floats
 from dkae.kernels.bandwidth import choose_gamma, in_units
 from dkae.kernels.base import Kernel, vectors
@@ -61,8 +61,7 @@ class PairwiseKernel(Kernel):
         check_choice("kernel", self.metric, pairwise_names())
         check_number("degree", self.degree, 0)
         check_number("coef0", self.coef0, -math.inf)
-        with naming("X", X):
-            self.gamma_ = choose_gamma(self.gamma, self.metric, vectors(as_rows(X)))
+        self.gamma_ = choose_gamma(self.gamma, self.metric, vectors(as_rows(X)))
         return self
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
@@ -104,7 +103,9 @@ class FunctionKernel(Kernel):
         return f"kernel {getattr(self.function, '__name__', repr(self.function))}"
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
-        return self.function(X, X if Y is None else Y, **(self.params or {}))
+        params = check_mapping("params", self.params)
+        check_takes("kernel", self.function, "two arrays of rows", 2, params)
+        return self.function(X, X if Y is None else Y, **params)
 
 
 class GaussianProcessKernel(Kernel):
@@ -119,7 +120,8 @@ class GaussianProcessKernel(Kernel):
         return f"kernel {self.kernel}"
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
-        if self.kernel.requires_vector_input:  # others take what they like
+        check_takes("kernel", self.kernel, "two arrays of rows", 2)
+        if getattr(self.kernel, "requires_vector_input", True):  # others take what they like
             with naming("X", X):
                 X, other = check_pairwise_arrays(X, Y)
             Y = None if Y is None else other

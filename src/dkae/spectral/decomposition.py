@@ -6,6 +6,7 @@ eigenvectors of :math:`\Phi^\top \Phi`. Centring changes only the offset b.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -98,11 +99,12 @@ class Decomposition:
             raise ValueError(f"{self.name} has no features on these rows: it is zero")
         operator = FeatureOperator(phi, self.center)
         # Φ Φᵀ and Φᵀ Φ have the same eigenvalues: the smaller one is decomposed.
-        multiply = operator.covariance if d <= n else operator.gram
+        product = operator.covariance if d <= n else operator.gram
+        multiply = partial(self._finite_product, product)
         if self.is_dense(min(n, d)):
-            pairs = dense_eigenpairs(self._finite(_matrix_of(multiply, min(n, d), phi.dtype)))
+            pairs = dense_eigenpairs(_matrix_of(multiply, min(n, d), phi.dtype))
         else:
-            pairs = self._largest(lambda v: self._finite(multiply(v)), min(n, d), phi.dtype)
+            pairs = self._largest(multiply, min(n, d), phi.dtype)
         # Centring subtracts the mean μ before anything is squared: the round-off grows with |μ|.
         removed = np.sqrt(np.abs(pairs.values[0]) * n) * np.linalg.norm(operator.mean)
         values, vectors = self._keep_positive(pairs, _round_off(pairs, removed, phi.dtype))
@@ -112,10 +114,12 @@ class Decomposition:
         offset = _offset(operator.mean, vectors)
         return Components(values, vectors, offset, operator.project(vectors))
 
-    def _finite(self, products: NDArray[Any]) -> NDArray[Any]:
-        """Refuse products of features that are not finite."""
+    def _finite_product(self, product: Multiply, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Return a product with features twice, and refuse one that is not finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = product(vectors)
         remedy = "products of features leave their type; scale X, or pass it in float64"
-        return np.asarray(finite_numbers(products, f"the Gram matrix of {self.name}", remedy))
+        return np.asarray(finite_numbers(result, f"the Gram matrix of {self.name}", remedy))
 
     def _whole(self, gram: NDArray[Any], dtype: Any) -> Eigenpairs:
         """Decompose a Gram, all of it or that of a sample of rows; warn if it is not PSD."""

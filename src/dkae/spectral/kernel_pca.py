@@ -18,12 +18,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dkae._runtime.arrays import finite_numbers, naming, real_numbers
-from dkae._runtime.checks import check_boolean, check_choice, check_integer
+from dkae._runtime.checks import check_boolean, check_choice, check_integer, draw_seed, shown
 from dkae._runtime.fitting import unchanged_on_failure
 from dkae.grams import Gram, MatrixGram
 from dkae.kernels import FeatureKernel, Kernel, gram_of, kernel_of
@@ -213,9 +212,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             check_integer("n_components", self.n_components, at_least=1)
         check_boolean("center", self.center)
         check_choice("solver", self.solver, SOLVERS)
+        learns = hasattr(self.preimage, "fit") and hasattr(self.preimage, "predict")
+        if self.preimage is not None and (isinstance(self.preimage, type) or not learns):
+            raise ValueError(
+                f"preimage={shown(self.preimage)} has no fit and predict: pass PreImage(), or None"
+            )
 
     def _decomposition(self, name: str) -> Decomposition:
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seed = draw_seed(self.random_state)
         rng = np.random.default_rng(seed)
         return Decomposition(name, self.n_components, self.center, self.solver, rng)
 
