@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 
-from dkae._runtime.arrays import as_array, finite_numbers, naming, real_numbers
+from dkae._runtime.arrays import as_array, finite_matrix, naming, real_numbers
 from dkae._runtime.checks import check_integer, check_number, check_sequence
 
 __all__ = ["Invertible", "class_means", "code_pca", "combine", "denoise", "interpolate", "traverse"]
@@ -248,14 +248,7 @@ def _encode(model: Invertible, x: Any, name: str) -> NDArray[Any]:
 
 def _check_codes(codes: Any, name: str) -> NDArray[Any]:
     """Return what a model gave for the codes of `name`, and refuse what are none."""
-    numbers = real_numbers(codes, f"the code of {name}")
-    if numbers.ndim != 2:
-        raise ValueError(
-            f"the code of {name} has shape {numbers.shape}: model.transform must return one row "
-            "for each row"
-        )
-    finite_numbers(numbers, f"the code of {name}", "check the model and these rows")
-    return numbers
+    return finite_matrix(codes, f"the code of {name}", "check the model's transform and these rows")
 
 
 def _as_rows(x: Any, name: str) -> Any:

@@ -541,13 +541,15 @@ class DeepKernelizedAutoencoder(
         """
         own = is_own(self.network)
         with naming("X", X):
-            # scikit-learn would speak of features, which are the channels of an image.
-            if own and not reset and np.shape(X)[1:] != self.row_shape_:
-                raise ValueError(
-                    f"rows of X have the shape {np.shape(X)[1:]}, but the model was fitted to rows "
-                    f"of shape {self.row_shape_}: pass rows of that shape"
-                )
-            try:
+            shape = np.shape(X)[1:]
+        # scikit-learn would speak of features, which are the channels of an image.
+        if own and not reset and shape != self.row_shape_:
+            raise ValueError(
+                f"rows of X have the shape {shape}, but the model was fitted to rows of shape "
+                f"{self.row_shape_}: pass rows of that shape"
+            )
+        try:
+            with naming("X", X):
                 X = validate_data(
                     self,
                     X,
@@ -558,13 +560,11 @@ class DeepKernelizedAutoencoder(
                     ensure_all_finite="allow-nan" if self.missing == "mask" else True,
                     allow_nd=own,
                 )
-            except ValueError as error:
-                if "contains NaN" not in str(error):
-                    raise
-                remedy = (
-                    "With missing='mask' the model takes such values for unknown, and fills them."
-                )
-                raise ValueError(f"{error}\n\n{remedy}") from error
+        except ValueError as error:
+            if "contains NaN" not in str(error):
+                raise
+            remedy = "With missing='mask' the model takes such values for unknown, and fills them."
+            raise ValueError(f"{error}\n\n{remedy}") from error
         if reset:
             self.row_shape_: tuple[int, ...] = X.shape[1:]
         return LazyRows(X) if sparse.issparse(X) else X

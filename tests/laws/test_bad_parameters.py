@@ -73,7 +73,10 @@ def test_parameters_of_all_models(make, params, message):
         (lambda: PreImage().fit(X, X * np.float32(np.nan)), "Input y contains NaN"),
         (lambda: clusters(random_state=-1).fit(X), "random_state=-1 must be a whole number"),
         (lambda: clusters(device=P).fit(X), "device=.* is not known"),
-        (lambda: KERNELS["sum"].set_params(kernels=3).fit(X), "kernels=3 must be a sequence"),
+        (
+            lambda: (2 * PairwiseKernel()).set_params(kernels=3).fit(X),
+            "kernels=3 must be a sequence",
+        ),
         (lambda: (0.5 * PairwiseKernel()).set_params(weights=3).fit(X), "weights=3 must be a seq"),
         (lambda: FunctionKernel(3).gram(X), "kernel=3 must be a function of two arrays of rows"),
         (lambda: FunctionKernel(product, 3).gram(X), "params=3 must be a mapping"),
@@ -151,7 +154,7 @@ class NoCodes:
 @pytest.mark.parametrize(
     ("codes", "message"),
     [
-        (np.ones(24), r"the code of X has shape \(24,\): model.transform must return one row"),
+        (np.ones(24), r"the code of X has shape \(24,\), expected a matrix: check the model's"),
         (np.full((24, 2), np.nan), "the code of X has NaN or infinite values: check the model"),
         (np.full((24, 2), "a"), "the code of X has entries of type <U1"),
         (None, "the code of X has entries of type object"),

@@ -6,7 +6,10 @@ import copy
 import functools
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
+from scipy import sparse
 
 from dkae import baselines, codespace, metrics
 from dkae.kernels import Precomputed
@@ -201,3 +204,26 @@ def test_rows_without_strides_are_rows(axis):
         np.testing.assert_allclose(kernel.gram(rows), kernel.gram(rows.copy()), atol=1e-6)
     matrix = np.broadcast_to(P[:1, :1], P.shape)
     assert metrics.alignment(matrix, P) == metrics.alignment(matrix.copy(), P)
+
+
+#: What is no array, but has rows.
+OTHERS = {
+    "list": np.ndarray.tolist,
+    "table": pd.DataFrame,
+    "tensor": torch.tensor,
+    "sparse by rows": sparse.csr_array,
+    "sparse by entries": sparse.coo_array,
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_take_rows_that_are_no_array(kind, name):
+    rows, kernel = OTHERS[kind](X), fitted_kernel(name)
+    if name.startswith("pck") and kind.startswith("sparse"):
+        with pytest.raises(TypeError, match="Sparse data was passed for X, but dense data is"):
+            copy.copy(kernel).fit(rows)
+        return
+    again = copy.copy(KERNELS[name]).fit(rows, Y)
+    for gram in (kernel.gram(rows), kernel.gram(X, rows), again.on(rows).block(np.arange(N))):
+        np.testing.assert_allclose(gram, kernel.gram(X), rtol=1e-5, atol=1e-5)

@@ -73,6 +73,15 @@ def as_rows(X: Any, name: str = "X") -> Any:
     return rows
 
 
+def finite_matrix(value: Any, name: str, remedy: str) -> NDArray[Any]:
+    """Return a value as a matrix of finite numbers."""
+    matrix = real_numbers(value, name)
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} has shape {matrix.shape}, expected a matrix: {remedy}")
+    finite_numbers(matrix, name, remedy)
+    return matrix
+
+
 def finite_numbers(values: Any, name: str, remedy: str) -> Any:
     """Return numbers, dense or sparse, and refuse them if one is not finite."""
     if not np.isfinite(values.data if sparse.issparse(values) else values).all():

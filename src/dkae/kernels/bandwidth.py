@@ -22,9 +22,9 @@ from sklearn.metrics.pairwise import (
 )
 from sklearn.utils import check_array
 
-from dkae._runtime.arrays import naming
+from dkae._runtime.arrays import naming, real_numbers
 from dkae._runtime.checks import check_choice, check_number
-from dkae._runtime.units import in_unit
+from dkae._runtime.units import exponent_of, in_unit, largest_entry
 from dkae.grams import Floats, sample_rows
 
 HEURISTICS = ("median", "scale")
@@ -43,9 +43,6 @@ _QUANTITIES = {
 }
 #: The power of the rows that it grows with.
 _POWERS = {"rbf": 2, "laplacian": 1, "chi2": 1, "poly": 2, "polynomial": 2, "sigmoid": 2}
-#: Bandwidths beyond these powers of two are units of their own: float32 has no squares of numbers
-#: beyond 1e±19.
-WITHIN = 30
 #: 2¹²⁷ is the last power of two of float32.
 MOST = 120
 
@@ -70,21 +67,26 @@ def choose_gamma(gamma: str | float | None, metric: str, X: Floats) -> float | N
 
 def median_gamma(metric: str, X: Floats) -> float:
     """Return the inverse of the median of what γ multiplies."""
-    rows, exponent = _sample(X)
-    quantity = np.abs(_QUANTITIES[metric](rows))
+    rows = _sample(X)
+    # In a unit near a typical row: in that of the largest, most rows might be zero.
+    lengths = np.abs(rows).max(axis=1)
+    exponent = exponent_of(_median_of_positive(lengths), np.float32)
+    with np.errstate(over="ignore"):
+        quantity = np.abs(_QUANTITIES[metric](in_unit(rows, exponent)))
     median = _median_of_positive(quantity[np.triu_indices_from(quantity, k=1)])
     return _inverse(median, _POWERS[metric] * exponent)
 
 
 def scale_gamma(X: Floats) -> float:
     """Return 1 / (d Var X)."""
-    _, exponent = _sample(X)
+    exponent = exponent_of(largest_entry(_sample(X)), np.float32)
     # By chunks of rows: NumPy's var would copy all data to float64.
     starts = range(0, len(X), 1024)
     chunks = (in_unit(X[i : i + 1024], exponent) for i in starts)
     mean = sum(float(chunk.sum(dtype=np.float64)) for chunk in chunks) / X.size
     chunks = (in_unit(X[i : i + 1024], exponent) for i in starts)
-    squares = sum(float(np.square(chunk - mean).sum()) for chunk in chunks)
+    with np.errstate(over="ignore"):
+        squares = sum(float(np.square(chunk - mean).sum()) for chunk in chunks)
     return _inverse(X.shape[1] * squares / X.size, 2 * exponent)
 
 
@@ -98,8 +100,8 @@ def in_units(metric: str, X: Any, Y: Any, gamma: float | None) -> tuple[Any, Any
     """
     if gamma is None or metric not in _POWERS:
         return X, Y, gamma
-    exponent = -math.frexp(gamma)[1] // _POWERS[metric]
-    if abs(exponent) <= WITHIN:
+    exponent = exponent_of(gamma ** (-1 / _POWERS[metric]), np.float32)
+    if exponent == 0:
         return X, Y, gamma
     exponent = max(-MOST, min(MOST, exponent))
     per_unit = 2.0**-exponent
@@ -107,14 +109,11 @@ def in_units(metric: str, X: Any, Y: Any, gamma: float | None) -> tuple[Any, Any
     return X * per_unit, None if Y is None else Y * per_unit, gamma
 
 
-def _sample(X: Floats) -> tuple[NDArray[Any], int]:
-    """Return a sample of the rows in a unit 2ᵉ near their largest entry, and e."""
-    rows = X[sample_rows(len(X), N_MEDIAN_ROWS)]
+def _sample(X: Floats) -> NDArray[Any]:
+    """Return a sample of the rows, and refuse what are none."""
+    rows = real_numbers(X[sample_rows(len(X), N_MEDIAN_ROWS)], "X")
     with naming("X", rows):
-        rows = check_array(rows, dtype=[np.float64, np.float32])
-    exponent = math.frexp(float(np.abs(rows).max()))[1]
-    exponent = exponent if abs(exponent) > WITHIN else 0
-    return in_unit(rows, exponent), exponent
+        return np.asarray(check_array(rows, dtype=[np.float64, np.float32]))
 
 
 def _median_of_positive(values: NDArray[Any]) -> float:
@@ -126,7 +125,10 @@ def _median_of_positive(values: NDArray[Any]) -> float:
 def _inverse(value: float, exponent: int) -> float:
     """Return 1 / (2ᵉ · value)."""
     if not math.isfinite(value):
-        raise ValueError("X has NaN or infinite values: leave out or impute these rows")
+        raise ValueError(
+            "X has rows so far apart that their distances leave float32: leave out such rows, "
+            "scale X, or pass gamma as a number"
+        )
     if value == 0:
         return 1.0  # all rows are equal: the kernel is constant, whatever γ is
     mantissa, own = math.frexp(1.0 / value)

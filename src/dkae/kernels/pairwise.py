@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
 import numpy as np
@@ -67,7 +68,7 @@ class PairwiseKernel(Kernel):
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
         check_is_fitted(self)
         X, Y = vectors(X), None if Y is None else vectors(Y)
-        with naming("X", X):
+        with _naming(X, Y):
             if self.metric == "cosine":
                 X, Y = _unit_rows(X), None if Y is None else _unit_rows(Y)
             if self.metric.endswith("chi2"):  # scikit-learn's loops take no read-only arrays
@@ -75,6 +76,11 @@ class PairwiseKernel(Kernel):
             X, Y, gamma = in_units(self.metric, X, Y, self.gamma_)
             params = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
             return pairwise_kernels(X, Y, metric=self.metric, filter_params=True, **params)
+
+
+def _naming(X: Any, Y: Any) -> AbstractContextManager[None]:
+    """Name the rows in errors of scikit-learn, which checks both and does not say which it was."""
+    return naming("X", X) if Y is None else naming("X or Y", X, "X", "Y")
 
 
 def _unit_rows(X: Any) -> Any:
@@ -122,7 +128,7 @@ class GaussianProcessKernel(Kernel):
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
         check_takes("kernel", self.kernel, "two arrays of rows", 2)
         if getattr(self.kernel, "requires_vector_input", True):  # others take what they like
-            with naming("X", X):
+            with _naming(X, Y):
                 X, other = check_pairwise_arrays(X, Y)
             Y = None if Y is None else other
         return self.kernel(X, Y)
