@@ -195,9 +195,9 @@ class TestGramOfTheUser:
         [
             (
                 lambda n: np.ones((n, 3)),
-                r"gram.block returned shape \(90, 3\) for 90 rows: it",
+                r"gram.block returned shape \(90, 3\), expected \(90, 90\): it",
             ),
-            (np.ones, r"gram.block returned shape \(90,\) for 90 rows"),
+            (np.ones, r"gram.block returned shape \(90,\), expected \(90, 90\)"),
             (lambda n: np.full((n, n), np.nan), "gram has NaN or infinite values"),
             (lambda n: np.tri(n), "gram is not symmetric"),
         ],

@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.linear_model import RidgeCV
 
+from dkae._runtime.arrays import as_rows
 from dkae._runtime.checks import check_integer
 from dkae.grams import Gram, sample_rows
 from dkae.kernels import Kernel, gram_of
 from dkae.metrics import code_gram, reconstruction_error, reconstruction_r2
 from dkae.metrics.comparison import compare
-from dkae.metrics.scorers import split_pipeline
+from dkae.metrics.scorers import check_has_kernel, split_pipeline
 from dkae.spectral import KernelPCA, PreImage
 
 __all__ = ["Yardstick", "compare_with_baselines"]
@@ -93,14 +94,24 @@ def compare_with_baselines(
     """
     max_rows = check_integer("max_rows", max_rows, at_least=2)
     head, last = split_pipeline(model)
+    check_has_kernel(last, "model")
     seen, learnt = (
         rows if head is None or rows is None else head.transform(rows) for rows in (X, train)
     )
     # First, because it raises if the kernel is missing.
     prior = last.prior_gram(seen) if gram is None else gram_of(gram, seen)
     kernel = last.kernel_ if gram is None else prior.kernel
-    scored = _Scored(np.asarray(X), np.asarray(seen), prior, head, last.n_components_)
-    rows = scored.seen if learnt is None else np.asarray(learnt)
+    X, seen = (np.asarray(as_rows(rows)) for rows in (X, seen))
+    scored = _Scored(X, seen, prior, head, last.n_components_)
+    rows = seen if learnt is None else np.asarray(as_rows(learnt, "train"))
+    if rows.shape[1:] != seen.shape[1:]:
+        raise ValueError(
+            f"train has rows of shape {rows.shape[1:]}, but X of {seen.shape[1:]}: pass rows of "
+            "the same features"
+        )
+    if len(rows) < 2:
+        name = "X" if train is None else "train"
+        raise ValueError(f"{name} has one row: the rivals learn from at least two, pass more rows")
     sample = rows[sample_rows(len(rows), max_rows)]
     lesson = _Lesson(rows, sample, _evaluable(kernel, scored.seen, sample), last.n_components_)
     flattered = FLATTERED if train is None else ""

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 
-from dkae._runtime.checks import check_integer, check_number
+from dkae._runtime.arrays import as_array, finite_matrix, naming, real_numbers
+from dkae._runtime.checks import check_integer, check_number, check_sequence
 
 __all__ = ["Invertible", "class_means", "code_pca", "combine", "denoise", "interpolate", "traverse"]
 
@@ -55,6 +56,7 @@ def code_pca(model: Invertible, X_clean: Any, n_components: int) -> Pipeline:
     n_components = check_integer("n_components", n_components, at_least=1)
     # Not converted: a model may name the columns, and the step must know the names.
     codes = model.transform(X_clean)
+    _check_codes(codes, "X_clean")
     pca = _fit_pca(codes, n_components, rows="X_clean", parameter=f"n_components={n_components}")
     return Pipeline([("model", model), ("pca", pca)])
 
@@ -130,8 +132,9 @@ def traverse(
     direction = check_integer("direction", direction, at_least=0)
     n_steps = check_integer("n_steps", n_steps, at_least=2)
     extent = check_number("extent", extent, 0, open_low=True)
-    pca = _fit_pca(_encode(model, X), direction + 1, rows="X", parameter=f"direction={direction}")
-    centre = pca.mean_[None] if x is None else _encode(model, x)
+    codes = _encode(model, X, "X")
+    pca = _fit_pca(codes, direction + 1, rows="X", parameter=f"direction={direction}")
+    centre = pca.mean_[None] if x is None else _encode(model, x, "x")
     if len(centre) != 1:
         raise ValueError(f"x has {len(centre)} rows: pass the one row to start from")
     step = np.sqrt(pca.explained_variance_[direction]) * pca.components_[direction]
@@ -163,13 +166,13 @@ def interpolate(model: Invertible, x: Any, y: Any, n_steps: int | ArrayLike = 9)
     """
     _check_model(model)
     t = _positions(n_steps)
-    x, y = _as_rows(x), _as_rows(y)
+    x, y = _as_rows(x, "x"), _as_rows(y, "y")
     if np.shape(x) != np.shape(y):
         raise ValueError(
             f"x has shape {np.shape(x)} and y has shape {np.shape(y)}: "
             "expected as many rows and columns in both"
         )
-    start, end = _encode(model, x)[:, None], _encode(model, y)[:, None]
+    start, end = _encode(model, x, "x")[:, None], _encode(model, y, "y")[:, None]
     t = t.astype(start.dtype)[:, None]
     # Not start + t (end - start), which rounding may keep from ending at the code of y.
     points = (1 - t) * start + t * end
@@ -194,12 +197,13 @@ def class_means(model: Invertible, X: Any, y: ArrayLike) -> tuple[NDArray[Any], 
         Labels of the rows, numbers or strings.
     """
     _check_model(model)
-    codes, labels = _encode(model, X), np.asarray(y)
+    codes, labels = _encode(model, X, "X"), as_array(y, "y")
     if labels.shape != codes.shape[:1]:
         raise ValueError(
             f"y has shape {labels.shape}, but X has {len(codes)} rows: pass one label for each row"
         )
-    classes, members = np.unique(labels, return_inverse=True)
+    with naming("y", y):  # numbers beside None have no order
+        classes, members = np.unique(labels, return_inverse=True)
     return classes, np.stack([_mean(codes[members == k]) for k in range(len(classes))])
 
 
@@ -226,23 +230,31 @@ def combine(model: Invertible, terms: Iterable[tuple[float, Any]]) -> NDArray[An
         combine(model, [(1, X[y == 4]), (-1, X[y == 9]), (1, seven)])
     """
     _check_model(model)
-    pairs = [_check_term(i, term) for i, term in enumerate(terms)]
+    pairs = [_check_term(i, term) for i, term in enumerate(check_sequence("terms", terms))]
     if not pairs:
         raise ValueError("terms is empty: pass at least one pair (weight, rows)")
-    total = np.sum([weight * _mean(_encode(model, rows)) for weight, rows in pairs], axis=0)
+    codes = (_encode(model, rows, f"terms[{i}]") for i, (_, rows) in enumerate(pairs))
+    means = (weight * _mean(c) for (weight, _), c in zip(pairs, codes, strict=True))
+    total = np.sum(list(means), axis=0)
     row: NDArray[Any] = np.asarray(model.inverse_transform(total[None]))[0]
     return row
 
 
-def _encode(model: Invertible, x: Any) -> NDArray[Any]:
+def _encode(model: Invertible, x: Any, name: str) -> NDArray[Any]:
     """Return the codes of a matrix or of a single row; integers become floats."""
-    codes = np.asarray(model.transform(_as_rows(x)))
+    codes = _check_codes(model.transform(_as_rows(x, name)), name)
     return codes.astype(np.result_type(codes.dtype, np.float32), copy=False)
 
 
-def _as_rows(x: Any) -> Any:
+def _check_codes(codes: Any, name: str) -> NDArray[Any]:
+    """Return what a model gave for the codes of `name`, and refuse what are none."""
+    return finite_matrix(codes, f"the code of {name}", "check the model's transform and these rows")
+
+
+def _as_rows(x: Any, name: str) -> Any:
     """Return a single row as a matrix; a matrix or data frame stays as it is."""
-    return np.asarray(x).reshape(1, -1) if np.ndim(x) == 1 else x
+    with naming(name, x):
+        return np.asarray(x).reshape(1, -1) if np.ndim(x) == 1 else x
 
 
 def _mean(codes: NDArray[Any]) -> NDArray[Any]:
@@ -264,9 +276,9 @@ def _fit_pca(codes: Any, n_components: int, *, rows: str, parameter: str) -> PCA
 
 
 def _positions(n_steps: Any) -> NDArray[Any]:
-    if np.ndim(n_steps) == 0:
+    if as_array(n_steps, "n_steps").ndim == 0:
         return np.linspace(0, 1, check_integer("n_steps", n_steps, at_least=2))
-    t = np.asarray(n_steps, dtype=np.float64)
+    t = real_numbers(n_steps, "n_steps").astype(np.float64)
     if t.ndim == 1 and t.size > 0 and np.isfinite(t).all():
         return t
     raise ValueError(
@@ -280,7 +292,9 @@ def _check_term(i: int, term: Any) -> tuple[float, Any]:
         raise ValueError(
             f"terms[{i}] is a {type(term).__name__}: expected a pair (weight, rows), such as (1, X)"
         )
-    if 0 in np.shape(term[1]):
+    with naming(f"terms[{i}]", term[1]):
+        shape = np.shape(term[1])
+    if 0 in shape:
         raise ValueError(f"terms[{i}] has no rows, and so no mean: leave it out or pass rows")
     return check_number(f"weight of terms[{i}]", term[0], -np.inf, open_low=True), term[1]
 

@@ -10,16 +10,17 @@ import torch
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from dkae._runtime.checks import check_integer
+from dkae._runtime.arrays import naming
+from dkae._runtime.checks import check_choice, check_integer, draw_seed
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
 from dkae._runtime.rows import LazyRows
 from dkae._runtime.states import StateMixin, check_finite_number
 from dkae.alignment import check_width
-from dkae.grams import Floats, Gram, check_block, read_block, sample_rows
+from dkae.grams import Floats, Gram, check_block, finite_float32, read_block, sample_rows
 from dkae.kernels import Kernel, gram_of, kernel_named, kernel_of
 from dkae.kernels.attaching import N_PROBES, HasKernel
 from dkae.kernels.formulas import EvaluatedRows
@@ -50,6 +51,8 @@ __all__ = ["DeepKernelizedAutoencoder"]
 
 #: Training rows whose block of the prior is checked before training and fixes the scale after it.
 N_SAMPLE_ROWS = 512
+#: Choices of `missing`.
+MISSING = ("error", "mask")
 
 
 class DeepKernelizedAutoencoder(
@@ -406,9 +409,10 @@ class DeepKernelizedAutoencoder(
             callbacks.append(show_progress())
         path = check_path(checkpoint, self.random_state)
         self._check_pretrained(pretrained)
+        check_choice("missing", self.missing, MISSING)
         X = self._check_rows(X, reset=True)
         self.fill_ = Statistics.of(X).mean.astype(np.float32) if self.missing == "mask" else None
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seed = draw_seed(self.random_state)
         prior, kernel = self._make_prior(X, y, gram)
         if gram is None:
             warn_of_dominance(kernel, X, getattr(self, "feature_names_in_", None))
@@ -473,7 +477,8 @@ class DeepKernelizedAutoencoder(
             Codes from `transform`, or points of code space that no input maps to.
         """
         check_is_fitted(self)
-        codes = check_array(X, dtype=np.float32, input_name="codes")
+        with naming("codes", X):
+            codes = check_array(X, dtype=np.float32, input_name="codes")
         if codes.shape[1] != self._n_features_out:
             raise ValueError(
                 f"codes has {codes.shape[1]} columns, but the model was fitted with "
@@ -488,7 +493,10 @@ class DeepKernelizedAutoencoder(
         """
         codes_x = self.transform(X)
         codes_y = codes_x if Y is None else self.transform(Y)
-        return np.float32(self.kernel_scale_) * (np.asarray(codes_x) @ np.asarray(codes_y).T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            products = np.asarray(codes_x) @ np.asarray(codes_y).T
+            gram = np.float32(self.kernel_scale_) * products
+        return finite_float32(gram, "the Gram matrix of the codes of X")
 
     def score(self, X: Any, y: object = None, *, gram: Any = None) -> float:
         """Return the alignment A(C, P) in [0, 1] of the codes with the kernel on all pairs of X.
@@ -571,23 +579,26 @@ class DeepKernelizedAutoencoder(
         Rows of a sparse matrix become dense when they are asked for.
         """
         own = is_own(self.network)
+        with naming("X", X):
+            shape = np.shape(X)[1:]
         # scikit-learn would speak of features, which are the channels of an image.
-        if own and not reset and np.shape(X)[1:] != self.row_shape_:
+        if own and not reset and shape != self.row_shape_:
             raise ValueError(
-                f"rows of X have the shape {np.shape(X)[1:]}, but the model was fitted to rows of "
-                f"shape {self.row_shape_}: pass rows of that shape"
+                f"rows of X have the shape {shape}, but the model was fitted to rows of shape "
+                f"{self.row_shape_}: pass rows of that shape"
             )
         try:
-            X = validate_data(
-                self,
-                X,
-                accept_sparse="csr",
-                dtype=np.float32,
-                reset=reset,
-                ensure_min_samples=2 if reset else 1,
-                ensure_all_finite="allow-nan" if self.missing == "mask" else True,
-                allow_nd=own,
-            )
+            with naming("X", X):
+                X = validate_data(
+                    self,
+                    X,
+                    accept_sparse="csr",
+                    dtype=np.float32,
+                    reset=reset,
+                    ensure_min_samples=2 if reset else 1,
+                    ensure_all_finite="allow-nan" if self.missing == "mask" else True,
+                    allow_nd=own,
+                )
         except ValueError as error:
             if "contains NaN" not in str(error):
                 raise

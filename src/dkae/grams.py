@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dkae._runtime.arrays import REAL_KINDS, as_array, real_numbers
 from dkae._runtime.fitting import warn_caller
 
 __all__ = ["CombinedGram", "Gram", "GramLike", "MatrixGram", "RowsGram", "as_gram"]
@@ -54,6 +55,10 @@ class Gram(ABC):
     @abstractmethod
     def block(self, rows: Rows, columns: Rows | None = None) -> NDArray[Any]:
         """Return the entries of all pairs of `rows` and `columns`; of `rows` alone without them."""
+
+    def in_unit(self) -> tuple[Gram, int]:
+        """Return the matrix in a unit 2ᵉ in which its entries are numbers of float32, and e."""
+        return self, 0
 
     def diagonal(self) -> NDArray[Any]:
         """Return the entries on the diagonal, from small blocks along it."""
@@ -190,7 +195,7 @@ class _Blocks(Gram):
         return len(self.source)
 
     def block(self, rows: Rows, columns: Rows | None = None) -> NDArray[Any]:
-        return np.asarray(self.source.block(rows, columns))
+        return real_numbers(self.source.block(rows, columns), f"{self.name}.block")
 
 
 #: An (n, n) array, a `Gram`, or any object with ``__len__`` and ``block(rows, columns=None)``.
@@ -207,8 +212,8 @@ def as_gram(value: Any, name: str, *, check_entries: bool = True) -> Gram:
     elif hasattr(value, "block") and hasattr(value, "__len__"):
         gram = _Blocks(value, name)
     else:
-        matrix = np.asarray(value)
-        if matrix.dtype.kind not in "buif":
+        matrix = as_array(value, name)
+        if matrix.dtype.kind not in REAL_KINDS:
             raise ValueError(
                 f"{name} has entries of type {matrix.dtype}: pass a square NumPy array of real "
                 "numbers, or an object with a method block, such as kernel.on(X)"
@@ -234,15 +239,21 @@ def _as_reals(block: NDArray[Any]) -> NDArray[Any]:
 # --- checks --------------------------------------------------------------------------------------
 
 
-def read_block(gram: Gram, rows: Rows) -> Floats:
-    """Return the block of some rows in float32, and refuse what is none."""
-    block = finite_float32(gram.block(rows), gram.name)
-    if block.shape != (len(rows), len(rows)):
-        raise ValueError(
-            f"{gram.name}.block returned shape {block.shape} for {len(rows)} rows: it must return "
-            "the entries of all their pairs"
-        )
+def read_block(gram: Gram, rows: Rows, columns: Rows | None = None) -> Floats:
+    """Return the block of some rows and columns in float32, and refuse what is none."""
+    block = finite_float32(gram.block(rows, columns), gram.name)
+    check_block_shape(block, rows, columns, gram.name)
     return block
+
+
+def check_block_shape(block: NDArray[Any], rows: Rows, columns: Rows | None, name: str) -> None:
+    """Refuse what is not the block of these rows and columns."""
+    expected = (len(rows), len(rows if columns is None else columns))
+    if block.shape != expected:
+        raise ValueError(
+            f"{name}.block returned shape {block.shape}, expected {expected}: it must return the "
+            "entries of all pairs of the rows and the columns asked for"
+        )
 
 
 def check_block(block: NDArray[Any], name: str) -> None:
@@ -297,11 +308,6 @@ def negative_mass(gram: NDArray[np.float64]) -> float:
     return float(-eigenvalues[eigenvalues < 0].sum() / np.abs(eigenvalues).sum())
 
 
-def as_rows(X: Any) -> Any:
-    """Return rows that can be indexed by an array of numbers: lists and tables as arrays."""
-    return X if hasattr(X, "shape") and not hasattr(X, "iloc") else np.asarray(X)
-
-
 def sample_rows(n: int, at_most: int) -> Rows:
     """Return at most `at_most` distinct row numbers below n, the same ones at every call."""
     return np.sort(np.random.default_rng(0).choice(n, min(n, at_most), replace=False))
@@ -311,7 +317,8 @@ def finite_float32(gram: Any, name: str) -> Floats:
     """Return a block of a Gram in float32, and refuse one that is not finite."""
     # torch wants memory that it may write to, without negative strides. What overflows is found.
     with np.errstate(over="ignore"):
-        block: Floats = np.require(gram, np.float32, ["C_CONTIGUOUS", "WRITEABLE"])
+        numbers = real_numbers(gram, name)
+        block: Floats = np.require(numbers, np.float32, ["C_CONTIGUOUS", "WRITEABLE"])
     if not np.isfinite(block).all():
         raise ValueError(
             f"{name} has NaN or infinite values (in float32): check the kernel and its parameters"

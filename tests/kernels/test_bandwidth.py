@@ -9,6 +9,7 @@ import pytest
 from scipy.spatial.distance import pdist
 from sklearn.svm import SVR
 
+from dkae.grams import sample_rows
 from dkae.kernels.bandwidth import N_MEDIAN_ROWS, choose_gamma
 
 X = np.random.default_rng(0).uniform(0, 1, (50, 4)).astype(np.float32)
@@ -88,3 +89,18 @@ def test_impossible_numbers_are_refused(gamma):
 def test_unknown_heuristic_suggests_the_nearest():
     with pytest.raises(ValueError, match=r"gamma='medain' is not known.*did you mean 'median'"):
         choose_gamma("medain", "rbf", X)
+
+
+def test_outliers_do_not_choose_the_unit_of_the_median():
+    rows = np.random.default_rng(0).uniform(size=(60, 3)).astype(np.float32)
+    expected = choose_gamma("median", "rbf", rows)
+    rows[3] = 3e38
+    assert choose_gamma("median", "rbf", rows) == pytest.approx(expected, rel=0.1)
+
+
+def test_rows_too_far_apart_for_a_variance():
+    rows = np.random.default_rng(0).uniform(size=(3000, 3)).astype(np.float32)
+    outside = np.setdiff1d(np.arange(3000), sample_rows(3000, 1000))[0]
+    rows[outside] = 3e38
+    with pytest.raises(ValueError, match="X has rows so far apart that their distances leave"):
+        choose_gamma("scale", "rbf", rows)

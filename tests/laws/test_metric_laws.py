@@ -207,7 +207,6 @@ def test_whole_numbers_lists_and_truth_values_are_matrices_too(measure):
         (np.full((N, N), np.nan), "has NaN or infinite entries"),
         (np.diag([*np.ones(N - 1), np.inf]), "has NaN or infinite entries"),
         (Blocks(np.diag([*np.ones(N - 1), np.nan])), "has NaN or infinite entries"),
-        (np.full((N, N), 1e200), "has NaN .* squares leave float64.* check the kernel"),
         (1j * np.eye(N), "has entries of type complex128: pass a square NumPy array of real"),
         (PairwiseKernel("rbf"), r"has entries of type object: .* such as kernel.on\(X\)"),
         (np.zeros((0, 0)), "is empty: pass the Gram matrix of at least one row"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
+from dkae.grams import Gram
 from dkae.kernels import PairwiseKernel
 from dkae.spectral import operators
 from dkae.spectral.operators import FeatureOperator, GramOperator, tiled_product, times
@@ -122,7 +123,7 @@ class TestTiles:
         monkeypatch.setattr(operators, "N_TILE_ROWS", n_tile)
         seen = np.zeros((24, 24))
 
-        class Spy:
+        class Spy(Gram):
             def __len__(self):
                 return 24
 

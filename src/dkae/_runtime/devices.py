@@ -13,7 +13,7 @@ from functools import cache
 import torch
 from threadpoolctl import threadpool_limits
 
-from dkae._runtime.checks import check_choice
+from dkae._runtime.checks import check_choice, shown
 
 PRECISIONS = ("float32", "bfloat16")
 
@@ -25,14 +25,15 @@ def choose_device(device: str | torch.device) -> torch.device:
         "mps": torch.backends.mps.is_available(),
         "cpu": True,
     }
-    if device == "auto":
+    if isinstance(device, str) and device == "auto":
         return torch.device(next(name for name, there in available.items() if there))
     try:
         chosen = torch.device(device)
-    except (RuntimeError, TypeError) as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         check_choice("device", device, ["auto", *available])
         raise ValueError(
-            f"device={device!r} is not known: use 'auto', or as torch spells it, such as 'cuda:0'"
+            f"device={shown(device)} is not known: use 'auto', or as torch spells it, such as "
+            "'cuda:0'"
         ) from error
     if not (available.get(chosen.type) or _works(chosen)) or not _has_index(chosen):
         raise ValueError(

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from dkae._runtime.checks import check_choice
+from dkae._runtime.checks import check_choice, check_takes
 from dkae._runtime.fitting import warn_caller
 from dkae.alignment.distances import centered, frobenius, offdiagonal
 from dkae.alignment.divergences import bures, jensen_renyi, logdet, von_neumann
@@ -25,6 +25,7 @@ _REMEDY = "compute it with torch operations on code_gram, without item, detach o
 def make_measure(alignment: str | Measure) -> Measure:
     """Return the measure of that name, or a user's own with a check of what it returns."""
     if callable(alignment):
+        check_takes("alignment", alignment, "two Gram matrices", 2)
         return _checked(alignment)
     return MEASURES[check_choice("alignment", alignment, MEASURES)]
 

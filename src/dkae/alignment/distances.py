@@ -73,6 +73,10 @@ def _without_diagonal(gram: Tensor) -> Tensor:
 
 
 def _centered(gram: Tensor) -> Tensor:
+    # Sums of the largest numbers of float32 are none, and parts of the smallest are zero.
+    largest = gram.detach().abs().amax()
+    is_ordinary = (largest > 1e-19) & (largest < 1e19) | (largest == 0)
+    gram = gram / torch.where(is_ordinary, torch.ones_like(largest), largest)
     # One mean after the other: the second is then of small numbers.
     result = gram - gram.mean(dim=0, keepdim=True)
     result = result - result.mean(dim=1, keepdim=True)

@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel as _GPKernel
 
-from dkae._runtime.checks import check_choice
+from dkae._runtime.arrays import as_rows
+from dkae._runtime.checks import check_choice, check_mapping
 from dkae._runtime.fitting import warn_caller
-from dkae.grams import Gram, as_gram, as_rows, check_block, sample_rows
+from dkae.grams import Gram, as_gram, check_block, sample_rows
 from dkae.kernels.base import Kernel
 from dkae.kernels.cluster import ProbabilisticClusterKernel
 from dkae.kernels.compose import center, normalize
@@ -82,6 +83,11 @@ def make_kernel(
         return kernel if is_fitted(kernel) else copy.copy(kernel)
     if isinstance(kernel, _GPKernel):
         return GaussianProcessKernel(clone(kernel))
+    params = check_mapping("kernel_params", kernel_params)
+    if isinstance(kernel, type):
+        raise ValueError(
+            f"kernel={kernel.__name__} is a class: pass an object, {kernel.__name__}(...)"
+        )
     if callable(kernel):
         return FunctionKernel(kernel, kernel_params)
     is_matrix = isinstance(kernel, Gram) or hasattr(kernel, "shape")
@@ -89,7 +95,7 @@ def make_kernel(
         what = f"<{type(kernel).__name__}>" if is_matrix else "'precomputed'"
         raise ValueError(f"kernel={what} needs the Gram matrix: call fit(X, gram=P)")
     name = check_choice("kernel", kernel, [*pairwise_names(), *ENSEMBLES, "precomputed"])
-    given = dict(kernel_params or {})
+    given = dict(params)
     if name in ENSEMBLES:
         kind = ENSEMBLES[name]
         _check_names(name, given, kind._get_param_names())

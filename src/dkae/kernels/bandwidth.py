@@ -9,6 +9,7 @@ r"""Heuristics that choose γ from the data.
     :math:`1 / (d \operatorname{Var}(X))`, as in scikit-learn's SVC.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,11 @@ from sklearn.metrics.pairwise import (
     manhattan_distances,
     pairwise_kernels,
 )
+from sklearn.utils import check_array
 
+from dkae._runtime.arrays import naming, real_numbers
 from dkae._runtime.checks import check_choice, check_number
+from dkae._runtime.units import exponent_of, in_unit, largest_entry
 from dkae.grams import Floats, sample_rows
 
 HEURISTICS = ("median", "scale")
@@ -37,6 +41,10 @@ _QUANTITIES = {
     "polynomial": linear_kernel,
     "sigmoid": linear_kernel,
 }
+#: The power of the rows that it grows with.
+_POWERS = {"rbf": 2, "laplacian": 1, "chi2": 1, "poly": 2, "polynomial": 2, "sigmoid": 2}
+#: 2¹²⁷ is the last power of two of float32.
+MOST = 120
 
 
 def choose_gamma(gamma: str | float | None, metric: str, X: Floats) -> float | None:
@@ -59,17 +67,53 @@ def choose_gamma(gamma: str | float | None, metric: str, X: Floats) -> float | N
 
 def median_gamma(metric: str, X: Floats) -> float:
     """Return the inverse of the median of what γ multiplies."""
-    quantity = np.abs(_QUANTITIES[metric](X[sample_rows(len(X), N_MEDIAN_ROWS)]))
-    return _inverse(_median_of_positive(quantity[np.triu_indices_from(quantity, k=1)]))
+    rows = _sample(X)
+    # In a unit near a typical row: in that of the largest, most rows might be zero.
+    lengths = np.abs(rows).max(axis=1)
+    exponent = exponent_of(_median_of_positive(lengths), np.float32)
+    with np.errstate(over="ignore"):
+        quantity = np.abs(_QUANTITIES[metric](in_unit(rows, exponent)))
+    median = _median_of_positive(quantity[np.triu_indices_from(quantity, k=1)])
+    return _inverse(median, _POWERS[metric] * exponent)
 
 
 def scale_gamma(X: Floats) -> float:
     """Return 1 / (d Var X)."""
+    exponent = exponent_of(largest_entry(_sample(X)), np.float32)
     # By chunks of rows: NumPy's var would copy all data to float64.
     starts = range(0, len(X), 1024)
-    mean = sum(float(X[i : i + 1024].sum(dtype=np.float64)) for i in starts) / X.size
-    squares = sum(float(np.square(X[i : i + 1024] - mean).sum()) for i in starts)
-    return _inverse(X.shape[1] * squares / X.size)
+    chunks = (in_unit(X[i : i + 1024], exponent) for i in starts)
+    mean = sum(float(chunk.sum(dtype=np.float64)) for chunk in chunks) / X.size
+    chunks = (in_unit(X[i : i + 1024], exponent) for i in starts)
+    with np.errstate(over="ignore"):
+        squares = sum(float(np.square(chunk - mean).sum()) for chunk in chunks)
+    return _inverse(X.shape[1] * squares / X.size, 2 * exponent)
+
+
+def in_units(metric: str, X: Any, Y: Any, gamma: float | None) -> tuple[Any, Any, float | None]:
+    r"""Return rows and γ in a unit u, a power of two, in which the kernel does not change.
+
+    .. math:: \gamma \|x - y\|^2 = (\gamma u^2) \, \| x / u - y / u \|^2
+
+    It is near the length at which the kernel falls, and 1 if squares of that are in float32. Rows
+    may be arrays or tensors.
+    """
+    if gamma is None or metric not in _POWERS:
+        return X, Y, gamma
+    exponent = exponent_of(gamma ** (-1 / _POWERS[metric]), np.float32)
+    if exponent == 0:
+        return X, Y, gamma
+    exponent = max(-MOST, min(MOST, exponent))
+    per_unit = 2.0**-exponent
+    gamma = math.ldexp(gamma, _POWERS[metric] * exponent)
+    return X * per_unit, None if Y is None else Y * per_unit, gamma
+
+
+def _sample(X: Floats) -> NDArray[Any]:
+    """Return a sample of the rows, and refuse what are none."""
+    rows = real_numbers(X[sample_rows(len(X), N_MEDIAN_ROWS)], "X")
+    with naming("X", rows):
+        return np.asarray(check_array(rows, dtype=[np.float64, np.float32]))
 
 
 def _median_of_positive(values: NDArray[Any]) -> float:
@@ -78,6 +122,19 @@ def _median_of_positive(values: NDArray[Any]) -> float:
     return float(np.median(positive)) if positive.size else 0.0
 
 
-def _inverse(value: float) -> float:
-    # All rows equal: the kernel is constant, whatever γ is.
-    return 1.0 / value if value > 0 else 1.0
+def _inverse(value: float, exponent: int) -> float:
+    """Return 1 / (2ᵉ · value)."""
+    if not math.isfinite(value):
+        raise ValueError(
+            "X has rows so far apart that their distances leave float32: leave out such rows, "
+            "scale X, or pass gamma as a number"
+        )
+    if value == 0:
+        return 1.0  # all rows are equal: the kernel is constant, whatever γ is
+    mantissa, own = math.frexp(1.0 / value)
+    if abs(own - exponent) > 1000:
+        raise ValueError(
+            "X has entries so large or small (beyond 1e±150) that γ is no number in float64: scale "
+            "X, for example to [0, 1]"
+        )
+    return math.ldexp(mantissa, own - exponent)

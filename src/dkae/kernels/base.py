@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from dkae._runtime.arrays import as_array, as_rows, finite_numbers, real_numbers
 from dkae._runtime.states import StateMixin
-from dkae.grams import Floats, Gram, RowsGram, as_rows, finite_float32
+from dkae.grams import Floats, Gram, RowsGram, finite_float32
 
 
 def vectors(X: Any) -> Any:
@@ -25,8 +26,19 @@ def vectors(X: Any) -> Any:
     return X.reshape(len(X), -1) if len(getattr(X, "shape", ())) > 2 else X
 
 
+def check_kernel(kernel: Any) -> Kernel:
+    """Return a kernel, and refuse what is none."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    raise TypeError(
+        f"kernel is a {type(kernel).__name__}: kernels are made of kernels, pass one of "
+        "dkae.kernels, such as PairwiseKernel('rbf') or FunctionKernel(function)"
+    )
+
+
 def fitted(kernel: Kernel, X: Any, y: object) -> Kernel:
     """Return a kernel that is fitted as it is, and a fitted copy of any other."""
+    check_kernel(kernel)
     # A shallow copy: scikit-learn's clone would unfit the parts of a sum or product.
     return kernel if kernel.__sklearn_is_fitted__() else copy.copy(kernel).fit(X, y)
 
@@ -55,11 +67,18 @@ class Kernel(StateMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-le
 
     def gram(self, X: Floats, Y: Floats | None = None) -> Floats:
         """Return κ(X, Y) in float32, checked for shape and finite values."""
-        return finite_float32(self.values(X, Y), str(self))
+        return finite_float32(self._block(X, Y), str(self))
 
     def values(self, X: Any, Y: Any = None) -> NDArray[Any]:
-        """Return κ(X, Y) in the precision of its computation, checked for shape."""
-        gram = np.asarray(self.evaluate(X, Y))
+        """Return κ(X, Y) in the precision of its computation, with the same checks."""
+        values = real_numbers(self._block(X, Y), str(self))
+        finite_numbers(values, str(self), "check the kernel and its parameters, or scale X")
+        return values
+
+    def _block(self, X: Any, Y: Any = None) -> NDArray[Any]:
+        """Return what `evaluate` gives for rows, checked for shape."""
+        X, Y = np.asarray(as_rows(X)), None if Y is None else np.asarray(as_rows(Y, "Y"))
+        gram = as_array(self.evaluate(X, Y), str(self))
         expected = (len(X), len(X if Y is None else Y))
         if gram.shape != expected:
             raise ValueError(
@@ -74,7 +93,7 @@ class Kernel(StateMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-le
 
     def on(self, X: Floats) -> Gram:
         """Return the Gram matrix of the rows of `X`, read block by block."""
-        return RowsGram(as_rows(X), self.values, str(self), self)
+        return RowsGram(as_rows(X), self._block, str(self), self)
 
     def towards(self, rows: Any) -> KernelRows:
         """Return κ(·, rows) as a function of other rows; what it needs of `rows` is kept."""

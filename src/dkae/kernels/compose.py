@@ -12,11 +12,13 @@ from functools import partial, reduce
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from dkae._runtime.checks import check_integer, check_number
+from dkae._runtime.arrays import as_rows, finite_numbers
+from dkae._runtime.checks import check_integer, check_number, check_sequence
 from dkae._runtime.states import check_array, check_finite_number
-from dkae.grams import CombinedGram, Floats, Gram, RowsGram, as_rows, sample_rows
-from dkae.kernels.base import Kernel, fitted
+from dkae.grams import CombinedGram, Floats, Gram, RowsGram, sample_rows
+from dkae.kernels.base import Kernel, check_kernel, fitted
 
 
 def center(kernel: Kernel, *, max_reference: int | None = 1000) -> CenteredKernel:
@@ -38,13 +40,15 @@ class SumKernel(Kernel):
 
     @property
     def takes_missing(self) -> bool:  # type: ignore[override]  # as its parts do
-        return all(kernel.takes_missing for kernel in self.kernels)
+        return all(check_kernel(kernel).takes_missing for kernel in self.kernels)
 
     def fit(self, X: Any, y: object = None) -> Self:
-        weights = [1.0] * len(self.kernels) if self.weights is None else self.weights
-        if len(weights) != len(self.kernels):
+        kernels = check_sequence("kernels", self.kernels)
+        given = [1.0] * len(kernels) if self.weights is None else self.weights
+        weights = check_sequence("weights", given)
+        if len(weights) != len(kernels):
             raise ValueError(
-                f"weights has {len(weights)} entries for {len(self.kernels)} kernels: pass as many"
+                f"weights has {len(weights)} entries for {len(kernels)} kernels: pass as many"
             )
         # With a negative weight the sum need not be positive semi-definite.
         self.weights_ = [np.float32(check_number("each of weights", w, 0)) for w in weights]
@@ -52,9 +56,11 @@ class SumKernel(Kernel):
         return self
 
     def evaluate(self, X: Any, Y: Any) -> Any:
+        check_is_fitted(self)
         return self._sum(*(kernel.gram(X, Y) for kernel in self.kernels_))
 
     def on(self, X: Any) -> Gram:
+        check_is_fitted(self)
         return CombinedGram([kernel.on(X) for kernel in self.kernels_], self._sum, self)
 
     def _sum(self, *blocks: Floats) -> Floats:
@@ -82,9 +88,11 @@ class ProductKernel(Kernel):
         return self
 
     def evaluate(self, X: Any, Y: Any) -> Any:
+        check_is_fitted(self)
         return _multiply(*(kernel.gram(X, Y) for kernel in self.kernels_))
 
     def on(self, X: Any) -> Gram:
+        check_is_fitted(self)
         return CombinedGram([kernel.on(X) for kernel in self.kernels_], _multiply, self)
 
     def _check_state(self) -> None:
@@ -102,18 +110,20 @@ class NormalizedKernel(Kernel):
 
     @property
     def takes_missing(self) -> bool:  # type: ignore[override]  # as the kernel does
-        return self.kernel.takes_missing
+        return check_kernel(self.kernel).takes_missing
 
     def fit(self, X: Any, y: object = None) -> Self:
         self.kernel_ = fitted(self.kernel, X, y)
         return self
 
     def evaluate(self, X: Any, Y: Any) -> Any:
+        check_is_fitted(self)
         a = _inverse_roots(self.kernel_.diag(X))
         b = a if Y is None else _inverse_roots(self.kernel_.diag(Y))
         return a[:, None] * self.kernel_.gram(X, Y) * b
 
     def on(self, X: Any) -> Gram:
+        check_is_fitted(self)
         gram = self.kernel_.on(X)
         factors = RowsGram(_inverse_roots(gram.diagonal()), partial(_outer, np.multiply), str(self))
         return CombinedGram([gram, factors], _multiply, self)
@@ -145,20 +155,26 @@ class CenteredKernel(Kernel):
     takes_missing = NormalizedKernel.takes_missing
 
     def fit(self, X: Any, y: object = None) -> Self:
+        X = as_rows(X)
         at_most = len(X)
         if self.max_reference is not None:
             at_most = check_integer("max_reference", self.max_reference, at_least=1)
         self.kernel_ = fitted(self.kernel, X, y)
-        self.reference_ = as_rows(X)[sample_rows(len(X), at_most)]
-        self.mean_ = np.float32(self._means(self.reference_).mean())
+        self.reference_ = X[sample_rows(len(X), at_most)]
+        with np.errstate(over="ignore"):
+            mean = np.float32(self._means(self.reference_).mean())
+        self.mean_ = finite_numbers(mean, f"the mean of {self.kernel_}", "scale X")
         return self
 
     def evaluate(self, X: Any, Y: Any) -> Any:
+        check_is_fitted(self)
         a = self._means(X)
         b = a if Y is None else self._means(Y)
         return self.kernel_.gram(X, Y) - a[:, None] - b + self.mean_
 
     def on(self, X: Any) -> Gram:
+        check_is_fitted(self)
+        X = as_rows(X)
         shifts = RowsGram(self._means(X) - self.mean_ / 2, partial(_outer, np.add), str(self))
         return CombinedGram([self.kernel_.on(X), shifts], operator.sub, self)
 
@@ -194,6 +210,7 @@ def _check_parts(kernel: Any) -> list[Kernel]:
 
 
 def _fit_all(kernels: Sequence[Kernel], X: Any, y: object) -> list[Kernel]:
+    kernels = check_sequence("kernels", kernels)
     if not kernels:
         raise ValueError("kernels is empty: pass at least one")
     return [fitted(kernel, X, y) for kernel in kernels]

@@ -14,6 +14,8 @@ from scipy import sparse
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from dkae._runtime.arrays import naming, real_numbers
+from dkae._runtime.units import exponent_of, in_unit, largest_entry
 from dkae.grams import Floats, Gram, RowsGram, finite_float32
 from dkae.kernels.base import Kernel
 
@@ -47,12 +49,26 @@ class FeatureGram(RowsGram):
 
     def __init__(self, features: Any, name: str, kernel: Any = None) -> None:
         # Not every table or sparse format can be indexed by row numbers.
-        phi = features.tocsr() if sparse.issparse(features) else np.asarray(features)
+        is_sparse = sparse.issparse(features)
+        phi = features.tocsr() if is_sparse else real_numbers(features, f"Φ of {name}")
+        if phi.ndim != 2 or not phi.shape[0]:
+            raise ValueError(
+                f"Φ of {name} has shape {phi.shape}: features are a matrix with a row for each of "
+                "at least one row of X"
+            )
         super().__init__(phi, _product, name, kernel)
 
     def feature_matrix(self) -> Any:
         """Return Φ, dense or sparse in CSR format."""
         return self.rows
+
+    def in_unit(self) -> tuple[Gram, int]:
+        if not isinstance(self.rows, np.ndarray) or not self.rows.size:
+            return self, 0
+        exponent = exponent_of(largest_entry(self.rows), np.float32)
+        if exponent == 0:
+            return self, 0
+        return FeatureGram(in_unit(self.rows, exponent), self.name, self.kernel), 2 * exponent
 
 
 class TransformerKernel(FeatureKernel):
@@ -80,7 +96,8 @@ class TransformerKernel(FeatureKernel):
 
     def features(self, X: Any) -> Any:
         check_fitted(self.transformer, "transformer", "transform")
-        return self.transformer.transform(X)
+        with naming("X", X):
+            return self.transformer.transform(X)
 
 
 def _product(a: Any, b: Any) -> NDArray[Any]:

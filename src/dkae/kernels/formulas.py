@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dkae.grams import Floats
+from dkae.kernels.bandwidth import in_units
 from dkae.kernels.base import Kernel
 from dkae.kernels.labels import IdealKernel
 from dkae.kernels.pairwise import PairwiseKernel
@@ -49,7 +50,14 @@ def _sigmoid(x: Tensor, y: Tensor, gamma: float, coef0: float) -> Tensor:
 
 
 def _cosine(x: Tensor, y: Tensor) -> Tensor:
-    return F.normalize(x) @ F.normalize(y).T
+    return F.normalize(_unit_rows(x)) @ F.normalize(_unit_rows(y)).T
+
+
+def _unit_rows(x: Tensor) -> Tensor:
+    """Return rows in units of their largest entries where squares would leave float32."""
+    largest = x.detach().abs().amax(dim=1, keepdim=True)
+    is_ordinary = (largest > 1e-9) & (largest < 1e9) | (largest == 0)
+    return x / torch.where(is_ordinary, torch.ones_like(largest), largest)
 
 
 #: The formula of each of scikit-learn's kernels, and the parameters that it has.
@@ -78,7 +86,9 @@ class FormulaRows(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         formula, _ = FORMULAS[self.config["metric"]]
-        return formula(x, self.rows, **self.config["params"])
+        params: dict[str, Any] = self.config["params"]
+        x, rows, gamma = in_units(self.config["metric"], x, self.rows, params.get("gamma"))
+        return formula(x, rows, **params if gamma is None else params | {"gamma": gamma})
 
     def extra_repr(self) -> str:
         return f"{self.config}, {len(self.rows)} rows"

@@ -6,7 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from dkae._runtime.arrays import naming
 from dkae._runtime.fitting import warn_caller
 from dkae.grams import Floats, Gram, RowsGram
 from dkae.kernels.base import Kernel
@@ -53,8 +55,9 @@ class IdealKernel(Kernel):
         return "ideal kernel"
 
     def fit(self, X: Any, y: object = None) -> Self:
-        if np.ndim(self.labels) != 1:
+        with naming("labels", self.labels):
             shape = np.shape(self.labels)
+        if len(shape) != 1:
             raise ValueError(f"labels has shape {shape}: pass one label for each row of X")
         # Before NumPy turns -1 among strings into a string.
         missing = np.array([_is_missing(label) for label in self.labels])
@@ -76,6 +79,7 @@ class IdealKernel(Kernel):
         return RowsGram(self._classes_of(X), _same, str(self), self)
 
     def _classes_of(self, X: Any) -> NDArray[Any]:
+        check_is_fitted(self)
         return self._classes[self._index.find(X)]
 
     def __sklearn_is_fitted__(self) -> bool:

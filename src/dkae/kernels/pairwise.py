@@ -2,15 +2,19 @@
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
-from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
+import numpy as np
+from sklearn.metrics.pairwise import check_pairwise_arrays, kernel_metrics, pairwise_kernels
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._runtime.checks import check_choice, check_number
+from dkae._runtime.arrays import as_rows, naming
+from dkae._runtime.checks import check_choice, check_mapping, check_number, check_takes
 from dkae._runtime.states import check_finite_number
-from dkae.grams import Floats, as_rows
-from dkae.kernels.bandwidth import choose_gamma
+from dkae.grams import Floats
+from dkae.kernels.bandwidth import choose_gamma, in_units
 from dkae.kernels.base import Kernel, vectors
 
 
@@ -71,9 +75,30 @@ class PairwiseKernel(Kernel):
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
         check_is_fitted(self)
-        params = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
         X, Y = vectors(X), None if Y is None else vectors(Y)
-        return pairwise_kernels(X, Y, metric=self.metric, filter_params=True, **params)
+        with _naming(X, Y):
+            if self.metric == "cosine":
+                X, Y = _unit_rows(X), None if Y is None else _unit_rows(Y)
+            if self.metric.endswith("chi2"):  # scikit-learn's loops take no read-only arrays
+                X, Y = _writeable(X), None if Y is None else _writeable(Y)
+            X, Y, gamma = in_units(self.metric, X, Y, self.gamma_)
+            params = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
+            return pairwise_kernels(X, Y, metric=self.metric, filter_params=True, **params)
+
+
+def _naming(X: Any, Y: Any) -> AbstractContextManager[None]:
+    """Name the rows in errors of scikit-learn, which checks both and does not say which it was."""
+    return naming("X", X) if Y is None else naming("X or Y", X, "X", "Y")
+
+
+def _unit_rows(X: Any) -> Any:
+    """Return rows in units, powers of two, of their largest entries: lengths need squares."""
+    rows = check_array(X, dtype=[np.float64, np.float32])
+    return np.ldexp(rows, -np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1])
+
+
+def _writeable(X: Any) -> Any:
+    return np.require(X, requirements=["WRITEABLE"])
 
 
 class FunctionKernel(Kernel):
@@ -92,7 +117,9 @@ class FunctionKernel(Kernel):
         return f"kernel {getattr(self.function, '__name__', repr(self.function))}"
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
-        return self.function(X, X if Y is None else Y, **(self.params or {}))
+        params = check_mapping("params", self.params)
+        check_takes("kernel", self.function, "two arrays of rows", 2, params)
+        return self.function(X, X if Y is None else Y, **params)
 
 
 class GaussianProcessKernel(Kernel):
@@ -107,4 +134,9 @@ class GaussianProcessKernel(Kernel):
         return f"kernel {self.kernel}"
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
+        check_takes("kernel", self.kernel, "two arrays of rows", 2)
+        if getattr(self.kernel, "requires_vector_input", True):  # others take what they like
+            with _naming(X, Y):
+                X, other = check_pairwise_arrays(X, Y)
+            Y = None if Y is None else other
         return self.kernel(X, Y)

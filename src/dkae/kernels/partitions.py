@@ -13,7 +13,9 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.ensemble import RandomTreesEmbedding
+from sklearn.utils.validation import check_is_fitted
 
+from dkae._runtime.arrays import as_rows, naming
 from dkae._runtime.checks import check_integer
 from dkae._runtime.trees import State
 from dkae.grams import Floats, Gram, RowsGram
@@ -77,11 +79,13 @@ class ForestKernel(FeatureKernel):
                 check_fitted(self.forest, "forest", "apply")
             self.forest_ = self.forest
             return self
-        self.forest_ = RandomTreesEmbedding(
+        forest = RandomTreesEmbedding(
             n_estimators=check_integer("n_estimators", self.n_estimators, at_least=1),
             max_depth=check_integer("max_depth", self.max_depth, at_least=1),
             random_state=self.random_state,
-        ).fit(vectors(X))
+        )
+        with naming("X", X):
+            self.forest_ = forest.fit(vectors(as_rows(X)))
         return self
 
     def features(self, X: Any) -> sparse.csr_array:
@@ -117,7 +121,9 @@ class ForestKernel(FeatureKernel):
         return RowsGram(self._leaves(X), _share, str(self), self)
 
     def _leaves(self, X: Any) -> NDArray[Any]:
-        leaves = np.asarray(self.forest_.apply(vectors(X)))
+        check_is_fitted(self)
+        with naming("X", X):
+            leaves = np.asarray(self.forest_.apply(vectors(as_rows(X))))
         # Boosted forests add an axis for the classes; each of their trees is a partition too.
         return smallest_integers(leaves.reshape(len(leaves), -1).astype(np.int64))
 

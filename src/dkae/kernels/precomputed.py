@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from dkae._runtime.arrays import REAL_KINDS, as_array
 from dkae.grams import Floats, Gram, MatrixGram, asymmetry_of, check_symmetry, finite_float32
 from dkae.kernels.base import Kernel
 from dkae.kernels.rows import RowIndex
@@ -48,18 +50,21 @@ class Precomputed(Kernel):
     def fit(self, X: Floats, y: object = None) -> Precomputed:
         # asarray would turn a memmap into a plain array, and `check_gram` would read it whole.
         matrix = self.gram_matrix
-        self._matrix = matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix)
-        check_gram(self._matrix)
-        self._index = RowIndex(self.rows, self._matrix, f"gram has shape {self._matrix.shape}")
+        matrix = matrix if isinstance(matrix, np.memmap) else as_array(matrix, "gram")
+        check_gram(matrix)
+        self._index = RowIndex(self.rows, matrix, f"gram has shape {matrix.shape}")
+        self._matrix = matrix
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_matrix")
 
     def on(self, X: Floats) -> Gram:
+        check_is_fitted(self)
         return MatrixGram(self._matrix, self._index.find(X), self)
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
+        check_is_fitted(self)
         rows = self._index.find(X)
         columns = rows if Y is None else self._index.find(Y)
         return self._matrix[np.ix_(rows, columns)]
@@ -67,7 +72,7 @@ class Precomputed(Kernel):
 
 def check_gram(gram: NDArray[Any]) -> None:
     """Reject what is not a Gram matrix; of a memmap only type and shape are checked."""
-    if gram.dtype.kind not in "buif":
+    if gram.dtype.kind not in REAL_KINDS:
         raise ValueError(
             f"gram has entries of type {gram.dtype}: pass a NumPy array of real numbers (of a "
             "sparse matrix, its toarray())"

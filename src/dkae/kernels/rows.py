@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dkae._runtime.arrays import as_rows, naming
 from dkae.grams import Rows
 
 
@@ -26,6 +27,7 @@ class RowIndex:
 
     def find(self, X: Any) -> Rows:
         """Return the number of each row of X."""
+        X = as_rows(X)
         if self.numbers is None:
             if len(X) != self.n_known:
                 raise ValueError(
@@ -34,7 +36,7 @@ class RowIndex:
                     "their content"
                 )
             return np.arange(len(X))
-        found = [self.numbers.get(row, -1) for row in _contents(X)]
+        found = [self.numbers.get(row, -1) for row in _contents(X, "X")]
         if -1 in found:
             raise ValueError(
                 f"row {found.index(-1)} of X is not among the {self.n_known} known rows: this "
@@ -43,13 +45,14 @@ class RowIndex:
         return np.asarray(found, dtype=np.intp)
 
     def _number(self, rows: Any, values: NDArray[Any]) -> dict[bytes, int]:
+        rows = as_rows(rows, "rows")
         if len(rows) != self.n_known:
             raise ValueError(
                 f"{self.what}, but rows has {len(rows)} rows: pass the vector of each of its "
                 "rows, in the same order"
             )
         numbers: dict[bytes, int] = {}
-        for i, row in enumerate(_contents(rows)):
+        for i, row in enumerate(_contents(rows, "rows")):
             first = numbers.setdefault(row, i)
             if first != i and not np.array_equal(values[first], values[i]):
                 raise ValueError(
@@ -59,7 +62,8 @@ class RowIndex:
         return numbers
 
 
-def _contents(X: Any) -> list[bytes]:
+def _contents(X: Any, name: str) -> list[bytes]:
     """Return a digest of each row, in the type that the network sees (and -0.0 as 0.0)."""
-    rows = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)
+    with naming(name, X), np.errstate(over="ignore"):
+        rows = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)
     return [blake2b(row, digest_size=16).digest() for row in rows]

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+from dkae._runtime.arrays import naming
 from dkae.grams import Rows
 
 
@@ -49,8 +50,10 @@ def clustering_scores(y: Any, clusters: Any) -> ClusteringScores:
 
 def count_labels(labels: Any, name: str) -> int:
     """Return the number of labels; reject an empty list and what is not a list."""
-    if np.ndim(labels) != 1:
-        raise ValueError(f"{name} has shape {np.shape(labels)}: pass one label for each row")
+    with naming(name, labels):
+        shape = np.shape(labels)
+    if len(shape) != 1:
+        raise ValueError(f"{name} has shape {shape}: pass one label for each row")
     if len(labels) == 0:
         raise ValueError(f"{name} is empty: pass the label of at least one row")
     return len(labels)
@@ -80,7 +83,8 @@ def _number(labels: Any, name: str) -> Rows:
     else:
         # One by one, because NumPy would turn 1 among strings into a string.
         keys: dict[Any, int] = {}
-        numbers = np.array([keys.setdefault(label, len(keys)) for label in labels], dtype=np.intp)
+        with naming(name, labels):  # a label that is a list cannot be compared
+            numbers = np.array([keys.setdefault(v, len(keys)) for v in labels], dtype=np.intp)
         missing = any(key is None or key != key for key in keys)
     if missing:
         raise ValueError(f"{name} has rows without a label (None or NaN): leave these rows out")

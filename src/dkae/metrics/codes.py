@@ -7,15 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
+from dkae._runtime.arrays import naming, real_numbers
 from dkae._runtime.checks import check_number
+from dkae._runtime.units import exponent_of, in_unit, largest_entry
 from dkae.grams import Gram, GramLike, as_gram
 from dkae.kernels.features import FeatureGram
-from dkae.metrics.comparison import Doubles, check_sizes, tiles
+from dkae.metrics.comparison import Doubles, check_sizes, read_in_units, tiles
 
 #: Entries of X that are read together: 8 MB in float64.
 N_CHUNK_ENTRIES = 2**20
 #: Rows of codes that are read together.
 N_CHUNK_ROWS = 1024
+#: A deviation below this part of the mean is its round-off.
+MEAN_ROUND_OFF = 1e-14
 
 
 def code_gram(codes: Any) -> Gram:
@@ -53,8 +57,10 @@ def alignment_loss_curve(codes: Any, prior: GramLike) -> Doubles:
     """
     Z, P = _check_codes(codes), as_gram(prior, "prior")
     check_sizes((FeatureGram(Z, "codes"), P), ("codes", "prior"))
+    # The losses are free of scale; ‖Z_m Z_mᵀ‖² has fourth powers of codes.
+    Z = in_unit(Z, exponent_of(largest_entry(Z), np.float32))
     with_prior, prior_squares = np.zeros(Z.shape[1]), 0.0
-    for tile in tiles((P,), ("prior",)):
+    for tile in tiles(read_in_units((P,), ("prior",))):
         (values,) = tile.values
         left, right = (Z[part].astype(np.float64) for part in (tile.rows, tile.columns))
         with_prior += tile.weight * np.einsum("im,im->m", left, values @ right)
@@ -83,7 +89,9 @@ def _losses(products: Doubles, code_norms: Doubles, prior_norm: float) -> Double
 
 
 def _check_codes(codes: Any) -> NDArray[Any]:
-    checked: NDArray[Any] = check_array(codes, dtype=[np.float32, np.float64], input_name="codes")
+    with naming("codes", codes):
+        types = [np.float32, np.float64]
+        checked: NDArray[Any] = check_array(codes, dtype=types, input_name="codes")
     return checked
 
 
@@ -97,19 +105,13 @@ def reconstruction_error(X: Any, X_hat: Any) -> float:
     X, X_hat : array-like of the same shape, with rows along the first axis
         Rows and their reconstructions. Only a few rows at a time are copied to float64.
     """
-    a, b = _check_numbers(X, "X"), _check_numbers(X_hat, "X_hat")
-    if a.shape != b.shape:
+    a, b, exponent = _check_pair(X, X_hat)
+    try:
+        return math.ldexp(_mean_square(a, b), 2 * exponent)
+    except OverflowError as error:
         raise ValueError(
-            f"X has shape {a.shape}, but X_hat has shape {b.shape}: pass a reconstruction of each "
-            "row, in the same order"
-        )
-    step = max(1, N_CHUNK_ENTRIES * len(a) // a.size)
-    total = 0.0
-    for start in range(0, len(a), step):
-        rows = slice(start, start + step)
-        difference = _finite_chunk(a[rows], "X") - _finite_chunk(b[rows], "X_hat")
-        total += float(np.vdot(difference, difference))
-    return total / a.size
+            "X and X_hat differ by so much (beyond 1e150) that squares leave float64: scale both"
+        ) from error
 
 
 def reconstruction_r2(X: Any, X_hat: Any) -> float:
@@ -126,10 +128,12 @@ def reconstruction_r2(X: Any, X_hat: Any) -> float:
     X, X_hat : array-like of the same shape, with rows along the first axis
         Rows and their reconstructions. Only a few rows at a time are copied to float64.
     """
-    rows, error = _check_numbers(X, "X"), reconstruction_error(X, X_hat)
-    mean = rows.mean(axis=0, dtype=np.float64)
-    variance = reconstruction_error(rows, np.broadcast_to(mean, rows.shape))
-    return 1 - error / variance if variance > 0 else float(error == 0)
+    a, b, _ = _check_pair(X, X_hat)
+    error, mean = _mean_square(a, b), a.mean(axis=0, dtype=np.float64)
+    variance = _mean_square(a, np.broadcast_to(mean, a.shape))
+    # The mean of equal numbers may differ from them by round-off.
+    varies = variance > (MEAN_ROUND_OFF * np.abs(mean).max()) ** 2
+    return 1 - error / variance if varies else float(error == 0)
 
 
 def psnr(X: Any, X_hat: Any, peak: float = 1.0) -> float:
@@ -145,23 +149,56 @@ def psnr(X: Any, X_hat: Any, peak: float = 1.0) -> float:
         The range of the values: 1 for pixels in [0, 1], 255 for bytes.
     """
     peak = check_number("peak", peak, 0, open_low=True)
-    error = reconstruction_error(X, X_hat)
-    return 20 * math.log10(peak) - 10 * math.log10(error) if error > 0 else math.inf
+    a, b, exponent = _check_pair(X, X_hat)
+    error = _mean_square(a, b)
+    if error == 0:
+        return math.inf
+    return 20 * (math.log10(peak) - exponent * math.log10(2)) - 10 * math.log10(error)
+
+
+def _check_pair(X: Any, X_hat: Any) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """Return rows and reconstructions in a unit 2ᵉ in which squares exist, and e.
+
+    They are not copied where the unit is 1.
+    """
+    a, b = _check_numbers(X, "X"), _check_numbers(X_hat, "X_hat")
+    if a.shape != b.shape:
+        raise ValueError(
+            f"X has shape {a.shape}, but X_hat has shape {b.shape}: pass a reconstruction of each "
+            "row, in the same order"
+        )
+    exponent = exponent_of(max(_largest(a, "X"), _largest(b, "X_hat")))
+    if exponent:
+        a, b = (in_unit(values.astype(np.float64), exponent) for values in (a, b))
+    return a, b, exponent
+
+
+def _mean_square(a: NDArray[Any], b: NDArray[Any]) -> float:
+    """Return the mean of (a - b)², of a few rows at a time in float64."""
+    total = 0.0
+    for rows in _chunks(a):
+        difference = a[rows].astype(np.float64) - b[rows].astype(np.float64)
+        total += float(np.vdot(difference, difference))
+    return total / a.size
+
+
+def _largest(values: NDArray[Any], name: str) -> float:
+    """Return the largest absolute value, and refuse NaN and infinities."""
+    largest = float(np.max([largest_entry(values[rows]) for rows in _chunks(values)]))
+    if not math.isfinite(largest):
+        raise ValueError(f"{name} has NaN or infinite values: leave out or impute these rows")
+    return largest
+
+
+def _chunks(values: NDArray[Any]) -> list[slice]:
+    step = max(1, N_CHUNK_ENTRIES * len(values) // values.size)
+    return [slice(i, i + step) for i in range(0, len(values), step)]
 
 
 def _check_numbers(X: Any, name: str) -> NDArray[Any]:
-    values = np.asarray(X)
-    if values.dtype.kind not in "buif":
-        raise ValueError(f"{name} has entries of type {values.dtype}: pass real numbers")
+    values = real_numbers(X, name)
     if values.ndim == 0:
         raise ValueError(f"{name} is a single number: pass an array with one row for each sample")
     if values.size == 0:
         raise ValueError(f"{name} has shape {values.shape} and is empty: pass at least one entry")
     return values
-
-
-def _finite_chunk(values: NDArray[Any], name: str) -> Doubles:
-    chunk = values.astype(np.float64)
-    if not np.isfinite(chunk).all():
-        raise ValueError(f"{name} has NaN or infinite values: leave out or impute these rows")
-    return chunk

@@ -8,18 +8,21 @@ matrices as vectors of n² numbers,
     \sin^2\theta = \frac{\min_s \| b - s a \|^2}{\|b\|^2}, \qquad
     L_c = \sqrt{2 - 2 A} = \sin\theta \sqrt{\frac{2}{1 + A}} .
 
-The last form does not subtract nearly equal numbers: small losses keep their digits.
+The last form does not subtract nearly equal numbers: small losses keep their digits. Where squares
+of the entries would leave float64, each matrix is read in a unit of its own, a power of two.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae.grams import Floats, Gram, GramLike, as_gram
+from dkae._runtime.arrays import real_numbers
+from dkae._runtime.units import exponent_of, in_unit, largest_entry
+from dkae.grams import Floats, Gram, GramLike, as_gram, check_block_shape
 from dkae.kernels.features import FeatureGram
 
 Doubles = NDArray[np.float64]
@@ -28,6 +31,8 @@ Doubles = NDArray[np.float64]
 N_TILE_ROWS = 1024
 #: A centred matrix with less than this part of ‖a‖² is round-off and counts as zero.
 CENTERED_ROUND_OFF = 1e-12
+#: Sums of squares of entries up to 2 to this power are numbers of float64.
+MOST = 490
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,8 @@ class GramComparison:
     b_total: float
     #: The number n of rows.
     n: int
+    #: The units 2ᵉ of a and b that all of the above is in; only `scale` depends on them.
+    exponents: tuple[int, int] = (0, 0)
 
     @property
     def alignment(self) -> float:
@@ -79,17 +86,25 @@ class GramComparison:
     @property
     def scale(self) -> float:
         """The factor s that makes s a nearest to b: ⟨a, b⟩ / ⟨a, a⟩."""
-        return self.ab / self.aa if self.aa > 0 else 1.0
+        if self.aa == 0:
+            return 1.0
+        try:
+            return math.ldexp(self.ab / self.aa, self.exponents[1] - self.exponents[0])
+        except OverflowError as error:
+            raise ValueError(
+                "b is so much larger than a that the factor between them is no number in float64: "
+                "scale b down, or a up"
+            ) from error
 
 
 def compare(a: GramLike, b: GramLike, names: tuple[str, str] = ("a", "b")) -> GramComparison:
     """Compare two symmetric matrices; `names` are theirs in error messages."""
     pair = (as_gram(a, names[0]), as_gram(b, names[1]))
     check_sizes(pair, names)
-    sums = _Sums(len(pair[0]))
-    for tile in tiles(pair, names):
+    sums, readers = _Sums(len(pair[0])), read_in_units(pair, names)
+    for tile in tiles(readers):
         sums.add(tile)
-    return sums.result()
+    return sums.result((readers[0].exponent, readers[1].exponent))
 
 
 def compare_grams(codes: Floats, prior: Gram) -> GramComparison:
@@ -114,7 +129,8 @@ class Tile(NamedTuple):
 
     rows: slice
     columns: slice
-    #: In float64, because float32 has no squares of entries beyond 1e±19.
+    #: In float64, because float32 has no squares of entries beyond 1e±19, and in the units of the
+    #: readers, because float64 has none beyond 1e±154.
     values: tuple[Doubles, ...]
 
     @property
@@ -123,31 +139,61 @@ class Tile(NamedTuple):
         return 1 if self.rows == self.columns else 2
 
 
-def tiles(grams: tuple[Gram, ...], names: tuple[str, ...]) -> Iterator[Tile]:
+class Reader:
+    """Reads tiles of one matrix in float64, in a unit 2ᵉ near the largest entry of the first.
+
+    The unit is 1 for entries whose squares are numbers of float64.
+    """
+
+    def __init__(self, gram: Gram, name: str) -> None:
+        self.gram, self._of_gram = gram.in_unit()
+        self.name = name
+        #: Unknown until a tile is not zero.
+        self._of_tiles: int | None = None
+
+    @property
+    def exponent(self) -> int:
+        """The unit's e."""
+        return self._of_gram + (self._of_tiles or 0)
+
+    def __len__(self) -> int:
+        return len(self.gram)
+
+    def read(self, rows: slice, columns: slice) -> Doubles:
+        """Return a tile, and refuse what is none."""
+        ids, others = (np.arange(part.start, part.stop) for part in (rows, columns))
+        block = self.gram.block(ids, None if rows == columns else others)
+        tile = real_numbers(block, self.name).astype(np.float64, copy=False)
+        check_block_shape(tile, ids, others, self.name)
+        largest = largest_entry(tile)
+        if not math.isfinite(largest):
+            raise ValueError(
+                f"{self.name} has NaN or infinite entries: check the kernel and the rows that it "
+                "was computed from"
+            )
+        if self._of_tiles is None and largest > 0:
+            self._of_tiles = exponent_of(largest)
+        exponent = self._of_tiles or 0
+        if largest > 0 and math.frexp(largest)[1] - exponent > MOST:
+            raise ValueError(
+                f"{self.name} has entries near {largest:.3g} and, in its first rows, others that "
+                "are 1e150 times smaller: no sum of squares holds both; leave out one kind of rows"
+            )
+        return in_unit(tile, exponent)
+
+
+def read_in_units(grams: Sequence[Gram], names: Sequence[str]) -> list[Reader]:
+    """Return a reader of each matrix; `names` are theirs in error messages."""
+    return [Reader(gram, name) for gram, name in zip(grams, names, strict=True)]
+
+
+def tiles(readers: Sequence[Reader]) -> Iterator[Tile]:
     """Yield the tiles on and below the diagonal, of all matrices together."""
-    n = len(grams[0])
+    n = len(readers[0])
     ranges = [slice(i, min(i + N_TILE_ROWS, n)) for i in range(0, n, N_TILE_ROWS)]
     for i, rows in enumerate(ranges):
         for columns in ranges[: i + 1]:
-            named = zip(grams, names, strict=True)
-            yield Tile(rows, columns, tuple(_read(g, rows, columns, name) for g, name in named))
-
-
-def _read(gram: Gram, rows: slice, columns: slice, name: str) -> Doubles:
-    ids, others = (np.arange(part.start, part.stop) for part in (rows, columns))
-    tile = np.asarray(gram.block(ids, None if rows == columns else others), dtype=np.float64)
-    if tile.shape != (len(ids), len(others)):
-        raise ValueError(
-            f"{name}.block returned shape {tile.shape}, expected {(len(ids), len(others))}: it "
-            "must return the entries of all pairs of the rows and the columns asked for"
-        )
-    # One sum instead of a mask: squares do not cancel, and NaN and infinity carry over.
-    if not math.isfinite(np.vdot(tile, tile)):
-        raise ValueError(
-            f"{name} has NaN or infinite entries (or some beyond 1e150, whose squares leave "
-            "float64): check the kernel and the rows that it was computed from"
-        )
-    return tile
+            yield Tile(rows, columns, tuple(reader.read(rows, columns) for reader in readers))
 
 
 class _Sums:
@@ -189,7 +235,7 @@ class _Sums:
             if tile.weight == 2:
                 sums[tile.columns] += x.sum(axis=0)
 
-    def result(self) -> GramComparison:
+    def result(self, exponents: tuple[int, int]) -> GramComparison:
         # ⟨HaH, HbH⟩ = ⟨a, b⟩ - (2/n) Σ_i ra_i rb_i + sa sb / n², with row sums r and total sums s;
         # the same holds for a - c and b - c.
         n = self.row_sums.shape[1]
@@ -200,7 +246,9 @@ class _Sums:
         bb = bb if bb > CENTERED_ROUND_OFF * self.bb else 0.0
         shift = 0.0 if self.shifts is None else float(self.shifts[1])
         b_total = float(totals[1]) + n**2 * shift
-        return GramComparison(self.aa, self.ab, self.bb, self.residual, (aa, ab, bb), b_total, n)
+        centred = (aa, ab, bb)
+        sums = (self.aa, self.ab, self.bb, self.residual)
+        return GramComparison(*sums, centred, b_total, n, exponents)
 
 
 def _cosine(aa: float, ab: float, bb: float) -> float:

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from dkae._runtime.checks import check_integer
+from dkae._runtime.checks import check_integer, check_state, check_takes
 from dkae.grams import GramLike, Rows, as_gram
 from dkae.kernels.labels import IdealKernel
 from dkae.metrics.clusters import count_labels
@@ -108,11 +107,12 @@ def mean_over_blocks(
     random_state : int, RandomState or None, default=None
         Seed of the shuffling.
     """
+    check_takes("measure", measure, "two Gram matrices", 2)
     pair = (as_gram(a, "a", check_entries=False), as_gram(b, "b", check_entries=False))
     check_sizes(pair, ("a", "b"))
     k, n = check_integer("block_size", block_size, at_least=1), len(pair[0])
     if k > n:
         raise ValueError(f"block_size={k} is more than the {n} rows of a and b: pass at most {n}")
-    order: Rows = check_random_state(random_state).permutation(n)[: n - n % k]
+    order: Rows = check_state(random_state).permutation(n)[: n - n % k]
     blocks = order.reshape(-1, k)
     return float(np.mean([measure(*(gram.block(rows) for gram in pair)) for rows in blocks]))

@@ -16,6 +16,9 @@ from dkae._runtime.fitting import warn_caller
 from dkae.grams import Floats, MatrixGram
 from dkae.metrics.comparison import compare_grams
 
+#: A deviation below this part of the numbers themselves is round-off.
+ROUND_OFF = 1e-14
+
 
 @dataclass(frozen=True)
 class Quality:
@@ -73,4 +76,6 @@ def r_squared(rows: Floats, decoded: Floats, scale: Any = 1.0) -> float:
     deviation = np.where(known, x - np.where(known, x, 0).sum(axis=0) / n, 0)
     error = np.where(known, x - y, 0)
     total = float(np.square(deviation).sum())
-    return 1 - float(np.square(error).sum()) / total if total > 0 else 0.0
+    # What is round-off of equal numbers does not count.
+    least = ROUND_OFF**2 * float(np.square(np.where(known, x, 0)).sum())
+    return 1 - float(np.square(error).sum()) / total if total > least else 0.0

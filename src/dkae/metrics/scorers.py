@@ -48,11 +48,7 @@ def centered_alignment_score(estimator: Any, X: Any, y: object = None) -> float:
         Ignored.
     """
     head, model = split_pipeline(estimator)
-    if not hasattr(model, "prior_gram"):
-        raise ValueError(
-            f"estimator={type(model).__name__} has no kernel to compare codes with: pass a "
-            "DeepKernelizedAutoencoder, or a Pipeline whose last step is one"
-        )
+    check_has_kernel(model, "estimator")
     rows = X if head is None else head.transform(X)
     prior = model.prior_gram(rows)  # first, because it raises if the kernel is missing
     comparison = compare(code_gram(model.transform(rows)), prior, ("codes", "prior"))
@@ -79,6 +75,7 @@ def label_alignment_score(estimator: Any, X: Any, y: Any = None) -> float:
     """
     if y is None:
         raise ValueError("label_alignment_score needs labels: pass y, as in search.fit(X, y)")
+    _check_methods(estimator, "transform")
     codes = np.asarray(estimator.transform(X))
     return max(0.0, compare_with_labels(code_gram(codes), y).centered_alignment)
 
@@ -101,7 +98,26 @@ def reconstruction_r2_score(estimator: Any, X: Any, y: object = None) -> float:
     y : object
         Ignored.
     """
+    _check_methods(estimator, "transform", "inverse_transform")
     return reconstruction_r2(X, estimator.inverse_transform(estimator.transform(X)))
+
+
+def _check_methods(estimator: Any, *methods: str) -> None:
+    missing = [method for method in methods if not hasattr(estimator, method)]
+    if missing:
+        raise ValueError(
+            f"estimator={type(estimator).__name__} has no {' and no '.join(missing)}: pass a "
+            "fitted model with it, such as DeepKernelizedAutoencoder"
+        )
+
+
+def check_has_kernel(model: Any, name: str) -> None:
+    """Refuse a model without a kernel that codes could be compared with."""
+    if not hasattr(model, "prior_gram"):
+        raise ValueError(
+            f"{name}={type(model).__name__} has no kernel to compare codes with: pass a "
+            "DeepKernelizedAutoencoder, or a Pipeline whose last step is one"
+        )
 
 
 def split_pipeline(estimator: Any) -> tuple[Any, Any]:

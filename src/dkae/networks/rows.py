@@ -17,15 +17,17 @@ N_CHUNK_NUMBERS = 2**26
 
 def encode_rows(network: nn.Module, X: Floats) -> Floats:
     """Return the codes of the rows of an array."""
-    return _in_chunks(network, network.encode, X)  # type: ignore[arg-type]
+    return _in_chunks(network, network.encode, X, "X", "codes")  # type: ignore[arg-type]
 
 
 def decode_rows(network: nn.Module, codes: Floats) -> Floats:
     """Return the rows that an array of codes decodes to."""
-    return _in_chunks(network, network.decode, codes)  # type: ignore[arg-type]
+    return _in_chunks(network, network.decode, codes, "codes", "rows")  # type: ignore[arg-type]
 
 
-def _in_chunks(network: nn.Module, function: Callable[[Tensor], Tensor], X: Floats) -> Floats:
+def _in_chunks(
+    network: nn.Module, function: Callable[[Tensor], Tensor], X: Floats, name: str, result_name: str
+) -> Floats:
     """Apply one map of the network; the activations of all rows never coexist."""
     device = next(network.parameters()).device
     result: Floats | None = None
@@ -40,6 +42,17 @@ def _in_chunks(network: nn.Module, function: Callable[[Tensor], Tensor], X: Floa
                 # One array for all: joining chunks in the end would need the memory twice.
                 result = np.empty((len(X), *chunk.shape[1:]), dtype=np.float32)
             result[i : i + len(chunk)] = chunk.cpu().numpy()
+            bad = ~np.isfinite(result[i : i + n]).reshape(len(chunk), -1).all(axis=1)
+            if bad.any():
+                raise ValueError(_overflow(rows, i, int(bad.argmax()), name, result_name))
     if result is None:
-        raise ValueError("X has no rows: pass at least one")
+        raise ValueError(f"{name} has no rows: pass at least one")
     return result
+
+
+def _overflow(rows: Floats, start: int, i: int, name: str, result_name: str) -> str:
+    return (
+        f"row {start + i} of {name}, with entries up to {np.nanmax(np.abs(rows[i])):.3g}, has no "
+        f"finite {result_name}: the network does not reach so far in float32; pass {name} in the "
+        "range of the training data"
+    )

@@ -33,5 +33,7 @@ def hidden_sizes(given: Any, shape: tuple[int, ...], n_components: int) -> list[
         n_rows, width = shape[0], shape[1] + n_components
         h = (math.sqrt(width**2 + 4 * n_rows * width) - width) / 2
         return [max(NARROWEST, min(WIDEST, int(h)))] * 2
-    sizes = given if isinstance(given, Iterable) else (given,)
+    # An array of one number, without an axis, is an Iterable too.
+    is_several = isinstance(given, Iterable) and getattr(given, "ndim", 1) > 0
+    sizes = given if is_several else (given,)
     return [check_integer("each of hidden_layer_sizes", n, at_least=1) for n in sizes]

@@ -6,11 +6,13 @@ eigenvectors of :math:`\Phi^\top \Phi`. Centring changes only the offset b.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dkae._runtime.arrays import finite_numbers
 from dkae._runtime.fitting import warn_caller
 from dkae.grams import (
     NEGATIVE_MASS_TOLERANCE,
@@ -81,7 +83,10 @@ class Decomposition:
         means = operator.product(np.ones((n, 1)))[:, 0] / n if self.center else np.zeros(n)
         values, vectors = self._keep_positive(pairs, _round_off(pairs, means.sum(), dtype))
         roots = np.sqrt(values)
-        coefficients = (vectors / roots).astype(dtype)
+        with np.errstate(over="ignore"):
+            coefficients = (vectors / roots).astype(dtype)
+        remedy = f"its eigenvalues, near {values[0]:.3g}, are too small; scale it up"
+        finite_numbers(coefficients, f"1 / √λ of {self.name}", remedy)
         scores = (vectors * roots).astype(dtype)
         return Components(values, coefficients, _offset(means, coefficients), scores)
 
@@ -94,7 +99,8 @@ class Decomposition:
             raise ValueError(f"{self.name} has no features on these rows: it is zero")
         operator = FeatureOperator(phi, self.center)
         # Φ Φᵀ and Φᵀ Φ have the same eigenvalues: the smaller one is decomposed.
-        multiply = operator.covariance if d <= n else operator.gram
+        product = operator.covariance if d <= n else operator.gram
+        multiply = partial(self._finite_product, product)
         if self.is_dense(min(n, d)):
             pairs = dense_eigenpairs(_matrix_of(multiply, min(n, d), phi.dtype))
         else:
@@ -107,6 +113,13 @@ class Decomposition:
             vectors = operator.back(vectors) / np.sqrt(values).astype(phi.dtype)
         offset = _offset(operator.mean, vectors)
         return Components(values, vectors, offset, operator.project(vectors))
+
+    def _finite_product(self, product: Multiply, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Return a product with features twice, and refuse one that is not finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = product(vectors)
+        remedy = "products of features leave their type; scale X, or pass it in float64"
+        return np.asarray(finite_numbers(result, f"the Gram matrix of {self.name}", remedy))
 
     def _whole(self, gram: NDArray[Any], dtype: Any) -> Eigenpairs:
         """Decompose a Gram, all of it or that of a sample of rows; warn if it is not PSD."""

@@ -17,13 +17,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dkae._runtime.checks import check_boolean, check_choice, check_integer
+from dkae._runtime.arrays import finite_numbers, naming, real_numbers
+from dkae._runtime.checks import check_boolean, check_choice, check_integer, draw_seed, shown
 from dkae._runtime.fitting import unchanged_on_failure
 from dkae._runtime.states import StateMixin, check_array
 from dkae.grams import Gram, MatrixGram
@@ -148,7 +147,8 @@ class KernelPCA(
 
     def _fit_transform(self, X: Any, y: object, gram: Any) -> NDArray[Any]:
         self._check_params()
-        X = validate_data(self, X, dtype=DTYPES, ensure_min_samples=2 if self.center else 1)
+        with naming("X", X):
+            X = validate_data(self, X, dtype=DTYPES, ensure_min_samples=2 if self.center else 1)
         if gram is None:
             kernel = kernel_of(self, X, y)
             components = self._decompose_kernel(kernel, X)
@@ -176,7 +176,8 @@ class KernelPCA(
             κ between these rows and the training rows, after ``fit(X, gram=P)``.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=DTYPES, reset=False)
+        with naming("X", X):
+            X = validate_data(self, X, dtype=DTYPES, reset=False)
         if gram is not None:
             return self._score(self._check_cross_gram(gram, len(X)), X.dtype)
         chunks = [X[i : i + N_CHUNK_ROWS] for i in range(0, len(X), N_CHUNK_ROWS)]
@@ -189,13 +190,14 @@ class KernelPCA(
         check_is_fitted(self)
         if self.preimage_ is None:
             raise ValueError("preimage was set after fit: call fit again")
-        if np.shape(X)[1:] != (self.n_components_,):
+        # With set_output, scores may be a data frame.
+        scores = real_numbers(X, "X")
+        if scores.shape[1:] != (self.n_components_,):
             raise ValueError(
-                f"X has shape {np.shape(X)}: pass scores of shape (n_samples, "
+                f"X has shape {scores.shape}: pass scores of shape (n_samples, "
                 f"{self.n_components_}), as transform gives them"
             )
-        # With set_output, scores may be a data frame.
-        rows: NDArray[Any] = self.preimage_.predict(np.asarray(X))
+        rows: NDArray[Any] = self.preimage_.predict(scores)
         return rows
 
     def reconstruct_gram(
@@ -221,9 +223,14 @@ class KernelPCA(
             check_integer("n_components", self.n_components, at_least=1)
         check_boolean("center", self.center)
         check_choice("solver", self.solver, SOLVERS)
+        learns = hasattr(self.preimage, "fit") and hasattr(self.preimage, "predict")
+        if self.preimage is not None and (isinstance(self.preimage, type) or not learns):
+            raise ValueError(
+                f"preimage={shown(self.preimage)} has no fit and predict: pass PreImage(), or None"
+            )
 
     def _decomposition(self, name: str) -> Decomposition:
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seed = draw_seed(self.random_state)
         rng = np.random.default_rng(seed)
         return Decomposition(name, self.n_components, self.center, self.solver, rng)
 
@@ -232,7 +239,7 @@ class KernelPCA(
         if isinstance(kernel, FeatureKernel):
             return decomposition.of_features(_finite(kernel.feature_matrix(X), str(kernel)))
         if decomposition.is_dense(len(X)):
-            return _of_matrix(decomposition, _finite(kernel.values(X), str(kernel)))
+            return _of_matrix(decomposition, kernel.values(X))
         return decomposition.of_gram(kernel.on(X), np.float32)
 
     def _decompose_gram(self, gram: Gram, X: NDArray[Any]) -> Components:
@@ -300,7 +307,7 @@ class KernelPCA(
                 f"{len(self.coefficients_)} training rows, or fit with kernel=Precomputed(gram, "
                 "rows=X). If the model was loaded without its kernel, call attach_kernel(kernel)"
             )
-        return _finite(self.kernel_.values(X, self.X_fit_), str(self.kernel_))
+        return self.kernel_.values(X, self.X_fit_)
 
     def _check_cross_gram(self, gram: Any, n_rows: int) -> Any:
         if isinstance(self.kernel_, FeatureKernel):
@@ -308,7 +315,7 @@ class KernelPCA(
                 f"the components come from the features of {self.kernel_}, not from a Gram "
                 "matrix: call transform without gram="
             )
-        gram = np.asarray(gram)
+        gram = real_numbers(gram, "gram")
         expected = (n_rows, len(self.coefficients_))
         if gram.shape != expected:
             raise ValueError(
@@ -318,8 +325,11 @@ class KernelPCA(
         return _finite(gram, "gram")
 
     def _score(self, against_training: Any, dtype: Any) -> NDArray[Any]:
-        scores = times(against_training, self.coefficients_) - self.offset_
-        return np.asarray(scores, dtype=dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = times(against_training, self.coefficients_) - self.offset_
+            scores = np.asarray(scores, dtype=dtype)
+        remedy = "the kernel of these rows is too large for the type of X; pass X in float64"
+        return np.asarray(finite_numbers(scores, "the scores of X", remedy))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coefficients_")
@@ -342,6 +352,4 @@ def _of_matrix(decomposition: Decomposition, matrix: NDArray[Any]) -> Components
 
 def _finite(values: Any, name: str) -> Any:
     """Reject a Gram matrix or features with entries that are not finite."""
-    if not np.isfinite(values.data if sparse.issparse(values) else values).all():
-        raise ValueError(f"{name} has NaN or infinite values: check the kernel and its parameters")
-    return values
+    return finite_numbers(values, name, "check the kernel and its parameters")

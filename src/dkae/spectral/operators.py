@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch.nn import functional as F
 
+from dkae._runtime.arrays import finite_numbers, real_numbers
 from dkae.grams import Gram
 
 #: Rows of a tile of the Gram matrix.
@@ -92,12 +93,14 @@ def tiled_product(gram: Gram, vectors: NDArray[Any]) -> NDArray[Any]:
     n, result = len(gram), np.zeros_like(vectors)
     tiles = [np.arange(i, min(i + N_TILE_ROWS, n)) for i in range(0, n, N_TILE_ROWS)]
     for i, a in enumerate(tiles):
-        result[a] += gram.block(a) @ vectors[a]
+        result[a] += real_numbers(gram.block(a), gram.name) @ vectors[a]
         for b in tiles[:i]:
             # The matrix is symmetric: a tile below the diagonal stands for two.
-            tile = gram.block(a, b)
+            tile = real_numbers(gram.block(a, b), gram.name)
             result[a] += tile @ vectors[b]
             result[b] += tile.T @ vectors[a]
+    # One entry of the matrix that is not finite spoils its row of the product.
+    finite_numbers(result, gram.name, "check the kernel and the rows that it was computed from")
     return result
 
 

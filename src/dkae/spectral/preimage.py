@@ -17,10 +17,16 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from sklearn.pipeline import make_pipeline
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dkae._runtime.checks import check_choice, check_integer, check_number
+from dkae._runtime.arrays import as_array, finite_numbers, naming, real_numbers
+from dkae._runtime.checks import (
+    check_choice,
+    check_integer,
+    check_number,
+    check_sequence,
+    draw_seed,
+)
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
 from dkae._runtime.states import StateMixin, check_array
 from dkae.kernels.bandwidth import choose_gamma
@@ -101,10 +107,13 @@ class PreImage(StateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):  # 
 
     def _fit(self, X: Any, y: Any) -> Self:
         self._check_params()
-        X, y = validate_data(
-            self, X, y, dtype=DTYPES, multi_output=True, y_numeric=True, ensure_min_samples=2
-        )
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        y = None if y is None else as_array(y, "y")
+        with naming("X", X, "y"):
+            X, y = validate_data(
+                self, X, y, dtype=DTYPES, multi_output=True, y_numeric=True, ensure_min_samples=2
+            )
+        y = real_numbers(y, "y")
+        seed = draw_seed(self.random_state)
         # Scores are few: in float32 the equations with a small α would be ill-conditioned.
         X = X.astype(np.float64)
         self.gamma_ = choose_gamma(self.gamma, self.kernel, X)
@@ -124,9 +133,13 @@ class PreImage(StateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):  # 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the pre-images of scores."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=DTYPES, reset=False)
-        rows = self.regression_.predict(X.astype(np.float64)) + self.mean_
-        return np.asarray(rows, dtype=self.mean_.dtype)
+        with naming("X", X):
+            X = validate_data(self, X, dtype=DTYPES, reset=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = self.regression_.predict(X.astype(np.float64)) + self.mean_
+            rows = np.asarray(rows, dtype=self.mean_.dtype)
+        remedy = "these scores are too far from those of the training rows"
+        return np.asarray(finite_numbers(rows, "the pre-image of X", remedy))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "regression_")
@@ -139,9 +152,10 @@ class PreImage(StateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):  # 
             check_choice("alpha", self.alpha, ["grid"])
         else:
             check_number("alpha", self.alpha, 0)
-        if not len(self.alphas):
+        alphas = check_sequence("alphas", self.alphas)
+        if not alphas:
             raise ValueError("alphas is empty: pass at least one number, or set alpha")
-        for alpha in self.alphas:
+        for alpha in alphas:
             check_number("each of alphas", alpha, 0)
         check_number(
             "validation_fraction", self.validation_fraction, 0, 1, open_low=True, open_high=True

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dkae._runtime.checks import check_choice, check_integer
+from dkae._runtime.checks import check_integer
 from dkae._runtime.fitting import warn_caller
 from dkae.grams import Floats, Rows
 from dkae.kernels import Kernel, PairwiseKernel, ProbabilisticClusterKernel
@@ -88,7 +88,7 @@ def build(
         Trained layers, the former way to pass them.
     """
     n_components = check_integer("n_components", estimator.n_components, at_least=1)
-    fills = check_choice("missing", estimator.missing, ["error", "mask"]) == "mask"
+    fills = estimator.missing == "mask"
     if is_own(estimator.network):
         built = _own(estimator, X, seed, fills)
     else:

@@ -22,7 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dkae._runtime.container import ModelFileError, read_container, write_container
+from dkae._runtime.container import (
+    ModelFileError,
+    parse_json,
+    read_container,
+    write_container,
+)
 from dkae._runtime.files import check_writable, owning
 from dkae._runtime.fitting import warn_caller
 from dkae._runtime.trees import NotPlainError, decode, encode
@@ -104,7 +109,12 @@ class Checkpoint(Callback):
             self._signals.obey(f"the state of the training is in {self.path}")
 
     def write(self, trainer: Trainer, phase: Phase) -> None:
-        """Write the present state; the file that was there becomes the one before."""
+        """Write the present state; the file that was there becomes the one before.
+
+        A state whose losses are no numbers is of no use, and the last good one stays.
+        """
+        if isinstance(trainer.sums, torch.Tensor) and not trainer.sums.isfinite().all():
+            return
         state = {
             "fingerprint": self.run,
             "phase": phase.name,
@@ -234,11 +244,11 @@ def _first_whole(files: Sequence[Path]) -> dict[str, Any]:
 def _read(path: Path) -> dict[str, Any]:
     content = read_container(path)
     found = content.metadata.get("format", "")
-    if found != FORMAT or not content.is_checked:
+    if found != FORMAT:
         raise ModelFileError(f"{path} is not of the format {FORMAT!r}")
     try:
-        state = decode(json.loads(content.metadata.get("state", "")), content.tensors)
-    except (ValueError, RecursionError) as error:
+        state = decode(parse_json(content.metadata.get("state", "")), content.tensors)
+    except ValueError as error:
         raise ModelFileError(f"{path} is damaged: {str(error)[:200]}") from error
     if not isinstance(state, dict) or state.keys() != _TYPES.keys():
         raise ModelFileError(f"{path} has not the parts of a checkpoint")

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from dkae._runtime.checks import check_takes
+
 Optimizer = torch.optim.Optimizer
 Schedule = torch.optim.lr_scheduler.LRScheduler
 
@@ -76,7 +78,10 @@ class Optimization:
 
 def check_optimizer(optimizer: Any) -> None:
     """Refuse what is neither a name nor a factory."""
-    if callable(optimizer) or (isinstance(optimizer, str) and optimizer in OPTIMIZERS):
+    if isinstance(optimizer, str) and optimizer in OPTIMIZERS:
+        return
+    if callable(optimizer):
+        check_takes("optimizer", optimizer, "parameters and a learning rate", 2)
         return
     got = repr(optimizer) if isinstance(optimizer, str) else f"<{type(optimizer).__name__}>"
     raise ValueError(

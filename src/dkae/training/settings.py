@@ -68,7 +68,7 @@ class Settings:
         if self.max_grad_norm is not None:
             check_number("max_grad_norm", self.max_grad_norm, 0, open_low=True)
         check_number("input_noise", self.input_noise, 0)
-        if self.early_stopping != "auto":
+        if not (isinstance(self.early_stopping, str) and self.early_stopping == "auto"):
             check_boolean("early_stopping", self.early_stopping)
         if self.validation_fraction is not None:
             check_number("validation_fraction", self.validation_fraction, 0, 1, open_high=True)

@@ -116,7 +116,7 @@ class BatchSource:
         if with_prior:
             block = torch.from_numpy(read_block(self.gram, rows)).to(self.device)
         if self.landmarks is not None:
-            read = np.asarray(self.gram.block(rows, self.landmarks), dtype=np.float32)
+            read = read_block(self.gram, rows, self.landmarks)
             values = torch.from_numpy(read).to(self.device)
         if with_prior and self.teacher is not None:
             targets = self.teacher.codes(rows).to(self.device)

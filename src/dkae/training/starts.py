@@ -12,6 +12,7 @@ directions of the residual. How many of the N_c coordinates it gets is for the l
 on rows that are held out.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -22,6 +23,8 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor, nn
 
+from dkae._runtime.arrays import finite_numbers
+from dkae._runtime.units import exponent_of, in_unit, largest_entry
 from dkae.alignment import offdiagonal
 from dkae.grams import Floats, Rows, sample_rows
 from dkae.networks.kernel_layer import KernelLayer, KernelLayerNetwork, RidgeDecoder
@@ -217,12 +220,20 @@ def make_path(codes: Doubles, seen: Floats, n_components: int, n_linear: int) ->
         residual = (seen - fit_ridge(own, seen).predict(own)).astype(np.float32)
         leading = _leading(residual, width)
         path = seen @ leading.T
-        # ‖own ownᵀ‖ and ‖path pathᵀ‖, from the small products.
-        size, norm = (np.linalg.norm(a.T @ a) for a in (path, own))
+        size, norm = _norm_of_gram(path), _norm_of_gram(own)
         # Without kernel coordinates, the path is all that a code has.
         faint = np.sqrt(FAINT * norm / size) if size > 0 and norm > 0 else 1.0
         directions[:, :width] = faint * leading.T
     return Path(n_kernel, directions)
+
+
+def _norm_of_gram(a: NDArray[Any]) -> float:
+    """Return ‖a aᵀ‖ = ‖aᵀ a‖, from the small product, in a unit in which squares exist."""
+    if not a.size:
+        return 0.0
+    exponent = exponent_of(largest_entry(a), a.dtype)
+    a = in_unit(a, exponent)
+    return math.ldexp(float(np.linalg.norm(a.T @ a)), 2 * exponent)
 
 
 def fit_ridge(codes: Doubles, targets: NDArray[Any]) -> Ridge:
@@ -295,7 +306,9 @@ def _prior_of(similarity_of: Callable[[Floats], nn.Module], rows: Floats) -> Cal
 def _values(similarity: nn.Module, rows: Floats) -> Doubles:
     with torch.no_grad():
         values: Tensor = similarity(torch.from_numpy(rows))
-    return values.numpy().astype(np.float64)
+    remedy = "scale X, for example to [0, 1], or check the kernel's parameters"
+    kernel_values: Doubles = finite_numbers(values.numpy(), "the kernel of X (in float32)", remedy)
+    return kernel_values.astype(np.float64)
 
 
 def _chunks(rows: Floats) -> Iterator[Floats]:

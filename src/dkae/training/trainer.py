@@ -101,15 +101,18 @@ class Trainer:
         """Take the steps of an epoch, evaluate what is held out, and tell both."""
         self.network.eval()  # what is below a stage stands still, dropout and statistics too
         phase.network.train()
+        totals = []
         while self.step < self.n_steps:
             batch = self.source.draw(phase.alignment_weight > 0, phase.input_noise)
-            # The sum stays on the device: reading it would make a GPU wait at every step.
-            self.sums = self.sums + self.train_step(phase, batch)
+            # Losses stay on the device: reading them would make a GPU wait at every step.
+            losses = self.train_step(phase, batch)
+            self.sums = self.sums + losses
+            totals.append(losses[0])
             self.schedule.step()
             self.step += 1
             self._tell("on_step_end", phase)
         record: Record = {"phase": phase.name, "epoch": self.epoch + 1}
-        record |= _named(self.sums / self.n_steps)
+        record |= self._named(phase, self.sums / self.n_steps, totals)
         scores = self.evaluate(phase)
         record |= {f"validation_{name}": score for name, score in scores.items()}
         self.epoch, self.step, self.sums = self.epoch + 1, 0, 0
@@ -127,7 +130,21 @@ class Trainer:
         with torch.no_grad():
             held_out = self.source.held_out()
             losses = [_stacked(self.batch_losses(phase, batch)) for batch in held_out]
-        return _named(torch.stack(losses).mean(dim=0)) if losses else {}
+        return self._named(phase, torch.stack(losses).mean(dim=0)) if losses else {}
+
+    def _named(
+        self, phase: Phase, losses: Tensor, steps: Sequence[Tensor] = ()
+    ) -> dict[str, float]:
+        """Return mean losses by name; an error names the first of the steps that went wrong."""
+        named = dict(zip(_NAMES, losses.tolist(), strict=False))  # without a prior there is no L_c
+        if math.isfinite(named["loss"]):
+            return named
+        where = f"epoch {self.epoch + 1} of {phase.name!r}"
+        first = self.n_steps - len(steps) + 1  # an epoch may have begun before a checkpoint
+        bad = [i for i, loss in enumerate(steps, first) if not loss.isfinite()]
+        raise _diverged(
+            f"the loss became {named['loss']} at {f'step {bad[0]} of ' if bad else ''}{where}"
+        )
 
     def batch_losses(self, phase: Phase, batch: Batch) -> Losses:
         """Return the losses of one batch: the network in `precision`, the losses in float32."""
@@ -212,7 +229,7 @@ def is_finite(network: nn.Module) -> bool:
 def check_finite(network: nn.Module) -> None:
     """Raise an error if a weight is not finite: no loss has seen the last step."""
     if not is_finite(network):
-        raise _diverged("a weight became infinite")
+        raise _diverged("a weight became infinite at the last step")
 
 
 def _diverged(what: str) -> FloatingPointError:
@@ -225,10 +242,3 @@ def _diverged(what: str) -> FloatingPointError:
 def _stacked(losses: Losses) -> Tensor:
     """Return the losses that were computed, in the order of `_NAMES`."""
     return torch.stack([loss for loss in losses if loss is not None])
-
-
-def _named(losses: Tensor) -> dict[str, float]:
-    named = dict(zip(_NAMES, losses.tolist(), strict=False))  # without a prior there is no L_c
-    if not math.isfinite(named["loss"]):
-        raise _diverged(f"the loss became {named['loss']}")
-    return named

@@ -17,11 +17,11 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from dkae._runtime.checks import check_choice, check_integer, check_number
+from dkae._runtime.arrays import naming
+from dkae._runtime.checks import check_choice, check_integer, check_number, draw_seed
 from dkae._runtime.devices import choose_device
 from dkae._runtime.fitting import warn_caller
 from dkae._runtime.rows import LazyRows
@@ -132,7 +132,7 @@ class ProbabilisticClusterKernel(
         """Fit the mixtures on a random subset of the rows."""
         self._check_params()
         X = self._check_rows(X, ensure_min_samples=2)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seed = draw_seed(self.random_state)
         n_fit = min(len(X), self.max_fit_samples)
         sample = X[np.random.default_rng(seed).choice(len(X), n_fit, replace=False)]
         self._offset, self._basis = _reduction(sample, self.covariance_type)
@@ -142,7 +142,7 @@ class ProbabilisticClusterKernel(
             self._most_components(n_fit),
             self.n_initializations,
             init=self.init,
-            reg_covar=self.reg_covar,
+            reg_covar=float(self.reg_covar),
             seed=seed,
         )
         result = fit_mixtures(
@@ -150,9 +150,9 @@ class ProbabilisticClusterKernel(
             sizes,
             start,
             self.covariance_type,
-            reg_covar=self.reg_covar,
+            reg_covar=float(self.reg_covar),
             max_iter=self.max_iter,
-            tol=self.tol,
+            tol=float(self.tol),
         )
         self._keep_converged(result)
         if self.normalize == "max":
@@ -201,7 +201,8 @@ class ProbabilisticClusterKernel(
         if isinstance(X, LazyRows):  # dense a part at a time; somebody has checked them
             self.n_features_in_ = X.shape[1]
             return X
-        return validate_data(self, vectors(X), dtype=[np.float32, np.float64], **checks)
+        with naming("X", X):
+            return validate_data(self, vectors(X), dtype=[np.float32, np.float64], **checks)
 
     def _check_params(self) -> None:
         check_integer("max_components", self.max_components, at_least=2)

@@ -1,0 +1,94 @@
+"""The door for arrays: what a user passes is read here, and refused by the name of its parameter.
+
+NumPy, torch, pandas and SciPy say what is wrong with an array, but not which one it is.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dkae._runtime.checks import shown
+from dkae._runtime.rows import LazyRows
+
+#: Kinds of real numbers: truth values, whole numbers with and without a sign, floats.
+REAL_KINDS = "buif"
+
+
+@contextmanager
+def naming(name: str, value: Any, *others: str) -> Iterator[None]:
+    """Name the parameter in errors that say nothing of it, while its value is converted.
+
+    What scikit-learn says about the parameter by its name, or about `others`, stays as it is.
+    """
+    if np.ma.is_masked(value):  # everybody would read what the mask hides
+        raise ValueError(
+            f"{name} is an array with masked entries: fill them, as with {name}.filled(0), or "
+            "leave out their rows"
+        )
+    try:
+        yield
+    except Exception as error:
+        is_named = any(_is_named(known, str(error)) for known in (name, *others))
+        if is_named and isinstance(error, (TypeError, ValueError)):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name}, a {type(value).__name__}, cannot be used: {error}") from error
+
+
+def as_array(value: Any, name: str) -> NDArray[Any]:
+    """Return a value as an array; one that is an array is not copied."""
+    with naming(name, value):
+        return np.asarray(value)
+
+
+def real_numbers(value: Any, name: str) -> NDArray[Any]:
+    """Return a value as an array of real numbers; refuse strings, dates and complex numbers."""
+    array = as_array(value, name)
+    if array.dtype.kind not in REAL_KINDS:
+        raise ValueError(
+            f"{name} has entries of type {array.dtype}: pass real numbers, in a dense array"
+        )
+    return array
+
+
+def as_rows(X: Any, name: str = "X") -> Any:
+    """Return rows that can be indexed by numbers: lists, tables and tensors become arrays.
+
+    Rows of a sparse matrix become dense when they are asked for.
+    """
+    if sparse.issparse(X):
+        X = LazyRows(X.tocsr())
+    rows = X if isinstance(X, LazyRows) else as_array(X, name)
+    if not rows.shape:
+        raise ValueError(
+            f"{name}={shown(X)} has no rows: pass an array with one row for each sample"
+        )
+    if not len(rows):
+        raise ValueError(f"{name} has shape {rows.shape} and so no rows: pass at least one")
+    return rows
+
+
+def finite_matrix(value: Any, name: str, remedy: str) -> NDArray[Any]:
+    """Return a value as a matrix of finite numbers."""
+    matrix = real_numbers(value, name)
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} has shape {matrix.shape}, expected a matrix: {remedy}")
+    finite_numbers(matrix, name, remedy)
+    return matrix
+
+
+def finite_numbers(values: Any, name: str, remedy: str) -> Any:
+    """Return numbers, dense or sparse, and refuse them if one is not finite."""
+    if not np.isfinite(values.data if sparse.issparse(values) else values).all():
+        raise ValueError(f"{name} has NaN or infinite values: {remedy}")
+    return values
+
+
+def _is_named(name: str, message: str) -> bool:
+    # "a" is a word of English too, and NumPy's.
+    return name != "a" and bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message))

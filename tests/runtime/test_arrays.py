@@ -1,0 +1,85 @@
+"""The door for arrays: each error has the name of the parameter, and what came."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import sparse
+from sklearn.utils import check_array
+
+from dkae._runtime.arrays import as_array, as_rows, finite_numbers, naming, real_numbers
+from dkae._runtime.rows import LazyRows
+
+RAGGED = [[1.0, 2.0], [1.0]]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "message"),
+    [
+        (RAGGED, ValueError, r"^codes, a list, cannot be used: setting an array element with a"),
+        (torch.ones(2, requires_grad=True), ValueError, r"^codes, a Tensor, .* requires grad"),
+        (torch.ones(2).bfloat16(), TypeError, "^codes, a Tensor, cannot be used: .* BFloat16"),
+        (np.ma.masked_array([1.0, 2.0], [True, False]), ValueError, r"codes\.filled\(0\)"),
+    ],
+    ids=["ragged", "gradient", "bfloat16", "masked"],
+)
+def test_what_cannot_be_converted(value, kind, message):
+    with pytest.raises(kind, match=message):
+        as_array(value, "codes")
+
+
+def test_arrays_are_not_copied():
+    a = np.ones((2, 3))
+    assert as_array(a, "a") is a
+    assert real_numbers(a, "a") is a
+    assert as_rows(a) is a
+
+
+def test_words_of_scikit_learn_that_name_the_parameter_stay():
+    with pytest.raises(ValueError, match=r"^Input X contains NaN"), naming("X", None):
+        check_array([[np.nan]], input_name="X")
+    message = r"^X, a list, cannot be used: Expected 2D array, got 1D"
+    with pytest.raises(ValueError, match=message), naming("X", [1.0]):
+        check_array([1.0])
+
+
+def test_a_word_of_english_is_no_name():
+    with pytest.raises(ValueError, match=r"^a, a list, cannot be used: setting an array element"):
+        as_array(RAGGED, "a")
+
+
+@pytest.mark.parametrize("value", ["abc", 1j, None, sparse.eye(3), np.datetime64("2020-01-01")])
+def test_what_is_no_real_number(value):
+    with pytest.raises(ValueError, match=r"^gram has entries of type .*: pass real numbers"):
+        real_numbers(value, "gram")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (3, r"^Y=3 has no rows: pass an array with one row for each sample"),
+        (None, r"^Y=None has no rows"),
+        ({"a": list(range(99))}, r"^Y=<dict> has no rows"),
+        ([], r"^Y has shape \(0,\) and so no rows: pass at least one"),
+        (np.ones((0, 4)), r"^Y has shape \(0, 4\) and so no rows"),
+    ],
+    ids=["number", "None", "dict", "list", "array"],
+)
+def test_what_has_no_rows(value, message):
+    with pytest.raises(ValueError, match=message):
+        as_rows(value, "Y")
+
+
+def test_rows_that_can_be_indexed():
+    rows = np.arange(6.0).reshape(3, 2)
+    for value in (rows.tolist(), pd.DataFrame(rows), torch.tensor(rows), sparse.coo_array(rows)):
+        np.testing.assert_array_equal(as_rows(value)[np.array([2, 0])], rows[[2, 0]])
+    assert isinstance(as_rows(sparse.coo_array(rows)), LazyRows)
+
+
+def test_numbers_that_are_not_finite():
+    for bad in (np.array([1, np.inf]), sparse.csr_array([[1, np.nan]])):
+        with pytest.raises(ValueError, match=r"^the kernel has NaN or infinite values: scale X"):
+            finite_numbers(bad, "the kernel", "scale X")
