@@ -17,6 +17,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from dkae import load, save
 from dkae.kernels import PairwiseKernel
 from dkae.networks import ConvolutionalAutoencoder, ResidualAutoencoder, StackedNetwork
+from dkae.persistence import ModelFileError
 from tests.nets import Linear, Noisy, Recurrent, spread, wave_kernel
 
 
@@ -234,10 +235,11 @@ class TestFiles:
 
     def test_a_network_of_the_user_s_holds_code(self, images, tiny, tmp_path):
         model = tiny(network=Recurrent).fit(images[:, 0])
-        message = r"network of your own \(Recurrent\), and a model file holds no code: pickle the"
-        with pytest.raises(ValueError, match=message):
-            save(model, tmp_path / "model")
-        assert not list(tmp_path.iterdir())
+        save(model, tmp_path / "model")
+        with pytest.raises(ModelFileError, match=r"network of yours, 'Recurrent'.*pass load"):
+            load(tmp_path / "model")
+        loaded = load(tmp_path / "model", network=Recurrent)
+        np.testing.assert_array_equal(loaded.transform(images[:, 0]), model.transform(images[:, 0]))
 
     def test_functions_of_the_user_s_are_missed_when_fit_is_called_again(
         self, images, tiny, tmp_path

@@ -90,7 +90,7 @@ OPTIONS = [
     ("--batch-size 0", 1, "batch_size=0"),
     ("--input-noise -1", 1, "input_noise=-1"),
     ("--input-noise inf", 1, "input_noise=inf"),
-    ("--seed -1", 1, "Seed must be"),
+    ("--seed -1", 1, "random_state=-1 must be a whole number"),
     ("--seed x", 2, "'x' is not a valid integer"),
     ("--device meta", 1, "device='meta' is not available"),
     ("--device xla", 1, "device='xla' is not available"),
@@ -148,7 +148,7 @@ COMMANDS = [
     ("fit rows.npy", 2, "Missing option '-o'"),
     ("transform model.safetensors", 2, "Missing argument 'DATA'"),
     ("transform . rows.npy -o OUT", 2, "is a directory"),
-    ("transform rows.npy rows.npy -o OUT", 1, "rows.npy is not a dkae model file"),
+    ("transform rows.npy rows.npy -o OUT", 1, "rows.npy is not a dkae file, or is damaged"),
     ("transform model.safetensors gram.npy -o OUT", 1, "40 features"),
     ("transform M --columns 0,1 -o OUT", 1, "2 features"),
     ("inverse M -o OUT", 1, "6 columns"),
@@ -256,7 +256,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(("name", "found"), FILES.items(), ids=lambda x: ascii(x)[:30])
+@pytest.mark.parametrize(("name", "found"), FILES.items(), ids=[ascii(name) for name in FILES])
 def test_a_file_that_is_no_table_of_numbers(name, found, tmp_path):
     content, message = found
     path = tmp_path / name
@@ -284,7 +284,7 @@ def test_such_a_file_in_any_place(call, name, folder, tmp_path, monkeypatch):
     content, message = FILES[name]
     (tmp_path / name).write_bytes(content)
     args = call.replace("OUT", str(tmp_path / "out.npy")).replace("FILE", str(tmp_path / name))
-    expected = "is not a dkae model file" if call.startswith("transform FILE") else message
+    expected = "is not a dkae file" if call.startswith("transform FILE") else message
     assert_refused(run(*args.split()), 1, expected)
 
 

@@ -100,7 +100,7 @@ def test_wrong_number_of_columns_is_one_line(command, folder, tmp_path):
 
 def test_file_that_is_no_model_is_one_line(folder, tmp_path):
     args = folder / "rows.npy", folder / "rows.npy", "-o", tmp_path / "codes.npy"
-    assert "not a dkae model file" in fail("transform", *args)
+    assert "not a dkae file" in fail("transform", *args)
 
 
 def test_damaged_model_is_one_line(folder, tmp_path):
