@@ -34,6 +34,7 @@ from dkae._runtime.trees import NotPlainError, decode, encode
 from dkae.training.callbacks import Callback, Record
 from dkae.training.fingerprint import check_same_run
 from dkae.training.signals import Signals
+from dkae.training.trainer import is_finite
 
 if TYPE_CHECKING:
     from dkae.training.phases import Phase
@@ -111,9 +112,9 @@ class Checkpoint(Callback):
     def write(self, trainer: Trainer, phase: Phase) -> None:
         """Write the present state; the file that was there becomes the one before.
 
-        A state whose losses are no numbers is of no use, and the last good one stays.
+        A network that has diverged is of no use, and the last good one stays.
         """
-        if isinstance(trainer.sums, torch.Tensor) and not trainer.sums.isfinite().all():
+        if not is_finite(trainer.network):
             return
         state = {
             "fingerprint": self.run,

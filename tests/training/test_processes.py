@@ -1,0 +1,65 @@
+"""Fits beside other fits: in threads, in forks, in the processes of a search."""
+
+from __future__ import annotations
+
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from sklearn.model_selection import GridSearchCV
+
+from dkae.training import checkpoint
+from tests.training.helpers import assert_same
+
+#: Seconds after which a fork that hangs is given up.
+PATIENCE = 60
+
+
+def test_fits_in_threads_are_those_of_one_thread(rows, tiny, tmp_path):
+    models = [tiny(random_state=seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        fitted = list(pool.map(lambda m: m.fit(rows, checkpoint=tmp_path / str(id(m))), models))
+    for seed, model in enumerate(fitted):
+        assert_same(model, tiny(random_state=seed).fit(rows))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_after_a_fit_can_fit_too(rows, tiny):
+    torch.set_num_threads(1)  # with more, torch itself hangs in a fork
+    expected = tiny().fit(rows).transform(rows)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(PATIENCE)
+        os.write(write, tiny().fit(rows).transform(rows).tobytes())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        found = np.frombuffer(pipe.read(), dtype=np.float32)
+    assert os.waitpid(child, 0)[1] == 0
+    np.testing.assert_array_equal(found.reshape(expected.shape), expected)
+
+
+@pytest.mark.slow
+def test_a_search_in_two_processes_is_that_of_one(rows, tiny):
+    grid = {"alignment_weight": [0.1, 0.9]}
+    one, two = (
+        GridSearchCV(tiny(), grid, cv=2, n_jobs=n).fit(rows).cv_results_["mean_test_score"]
+        for n in (1, 2)
+    )
+    np.testing.assert_allclose(one, two, rtol=1e-6)
+
+
+def test_a_run_that_diverges_leaves_its_last_good_state(rows, tiny, tmp_path, always):
+    wild = {"learning_rate": "constant", "learning_rate_init": 1e30, "max_iter": 5}
+    model = tiny().fit(rows)
+    before = model.transform(rows)
+    with pytest.raises(FloatingPointError, match=r"step|weight became infinite"):
+        model.set_params(**wild).fit(rows, checkpoint=tmp_path / "c")
+    np.testing.assert_array_equal(model.transform(rows), before)
+    state = checkpoint._read(tmp_path / "c")
+    assert all(t.isfinite().all() for t in state["parts"]["network"].values())
