@@ -33,6 +33,8 @@ N_TILE_ROWS = 1024
 CENTERED_ROUND_OFF = 1e-12
 #: Sums of squares of entries up to 2 to this power are numbers of float64.
 MOST = 490
+#: Sums of squares of a tile that need no unit.
+ORDINARY = (1e-150, 1e150)
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,10 @@ class Reader:
         block = self.gram.block(ids, None if rows == columns else others)
         tile = real_numbers(block, self.name).astype(np.float64, copy=False)
         check_block_shape(tile, ids, others, self.name)
+        # One sum tells ordinary tiles: squares do not cancel, and NaN and infinity carry over.
+        if not self._of_tiles and ORDINARY[0] < np.vdot(tile, tile) < ORDINARY[1]:
+            self._of_tiles = 0
+            return tile
         largest = largest_entry(tile)
         if not math.isfinite(largest):
             raise ValueError(
