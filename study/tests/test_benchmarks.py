@@ -8,11 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dkae_study.paper import PAPER
-from dkae_study.results import read_runs, select
-from scipy.stats import spearmanr
-
-from study.tests.helpers import EXPERIMENTS
 
 STUDY = Path(__file__).parents[1]
 RESULTS = STUDY / "results" / "laptop"
@@ -20,22 +15,9 @@ RESULTS = STUDY / "results" / "laptop"
 pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="only in the repository")
 
 
-@pytest.fixture(scope="module")
-def runs():
-    return read_runs(RESULTS)
-
-
 def read_json(name: str):
     path = STUDY / "benchmarks" / "results" / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize("recipe", PAPER.recipe_names)
-def test_the_rule_for_trends_that_was_given_up(runs, recipe):
-    losses = {r.point: r.scores["validation"] for r in select(runs, "lambda", recipe)}
-    ranks = spearmanr(list(losses), [loss["alignment_loss"] for loss in losses.values()])
-    found = f"{ranks.statistic:.2f}".replace("-", "−")
-    assert f"{found} {recipe}" in " ".join(EXPERIMENTS["lambda"].assumptions)
 
 
 def test_the_mean_of_clipped_noise_is_that_of_many_draws():

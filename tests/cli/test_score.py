@@ -66,6 +66,7 @@ def test_score_with_a_gram(folder, rows, model):
     assert printed["alignment"] == model.score(rows, gram=rows @ rows.T)
 
 
+@pytest.mark.filterwarnings("ignore:.* does not hold a kernel")
 def test_score_of_a_model_without_a_kernel_asks_for_the_gram(folder, tmp_path):
     out = tmp_path / "m.safetensors"
     succeed("fit", folder / "rows.npy", "-o", out, *TINY, "--gram", folder / "gram.npy")

@@ -87,10 +87,12 @@ def save(model: Any, path: str | os.PathLike[str], *, kernel: bool = True) -> No
     }
     write_container(Path(path), metadata, tensors)
     if missing is not None:
-        warn_caller(
-            f"{path} does not hold {fitted_kernel}, which is code or data of yours ({missing}): "
-            "after load, pass it to model.attach_kernel(kernel)"
-        )
+        what = f"{fitted_kernel}, which is code or data of yours ({missing})"
+    elif kernel and isinstance(last, HasKernel) and fitted_kernel is None and values is None:
+        what = "a kernel, because the model was fitted with a Gram matrix, which it does not keep"
+    else:
+        return
+    warn_caller(f"{path} does not hold {what}: after load, pass it to model.attach_kernel(kernel)")
 
 
 def _check_model(model: Any) -> Any:

@@ -166,7 +166,8 @@ class Workshop:
         model.set_params(callbacks=None, network=training.estimator.network)
         with replacing(training.path.with_suffix(".json")) as temporary:
             temporary.write_text(json.dumps(note), encoding="utf-8")
-        save(model, training.path)
+        # Mixtures are 130 MB; only codes that are computed need them.
+        save(model, training.path, kernel=training.computes_codes)
         remove_checkpoint(checkpoint)
         return model
 
