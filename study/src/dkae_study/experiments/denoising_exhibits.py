@@ -66,7 +66,8 @@ def _draw_errors(findings: Findings, references: Mapping[str, float]) -> Figure:
             for recipe in findings.recipes
         }
         draw_row_dots(ax, found)
-        ax.set(title=f"digits {part}" if part == PAIR else part, xlabel="MSE per pixel")
+        title = f"digits {part}" if part == PAIR else part.replace(", ", ",\n")
+        ax.set(title=title, xlabel="MSE per pixel")
         plain_log_ticks(ax, "x")
     lines = zip(references.items(), (GREEN, PURPLE, INK), ("--", "-.", ":"), strict=False)
     for (name, value), color, dash in lines:

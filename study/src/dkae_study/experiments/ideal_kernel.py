@@ -130,7 +130,7 @@ def _draw(findings: Findings) -> Figure:
         values = [paper[name] for name in MATRICES]
         ax.plot(range(3), values, "D", ms=7, mfc="none", color=INK, label="the paper's value")
         ax.set(title=f"{recipe} recipe", xlim=(-0.5, 2.6))
-        ax.set_xticks(range(3), ["P\nprior", "K_AE\nautoencoder, λ = 0", "C\ndkAE"])
+        ax.set_xticks(range(3), ["P\nprior", "K_AE\nλ = 0", "C\ndkAE"])
     panels[0].set_ylabel("L_c to the ideal kernel K_I (no unit)")
     legend_above(figure)
     return figure

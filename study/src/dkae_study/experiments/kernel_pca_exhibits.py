@@ -40,7 +40,7 @@ def _draw(findings: Findings) -> Figure:
     for ax, (part, title) in zip(figure.subplots(1, 2, sharey=True), PARTS.items(), strict=True):
         _draw_kernel_pca(ax, findings, part)
         for i, (recipe, look) in enumerate(looks_of(findings.recipes).items()):
-            _draw_autoencoder(ax, findings.of(recipe), part, look, recipe, is_first=i == 0)
+            _draw_autoencoder(ax, findings.of(recipe), part, look, recipe, height=0.04 + 0.09 * i)
         ax.set(title=title, xlabel="number of components m")
         plain_log_ticks(ax, "x")
         plain_log_ticks(ax)
@@ -48,9 +48,9 @@ def _draw(findings: Findings) -> Figure:
         ax.axvline(paper_m, color=SOFT, lw=1, ls=":", label=label)
     low, high = figure.axes[0].get_ylim()
     # Room below all curves for what stands at the crossings.
-    figure.axes[0].set_ylim(bottom=low * (low / high) ** 0.25)
+    figure.axes[0].set_ylim(bottom=low * (low / high) ** (0.05 + 0.1 * len(findings.recipes)))
     figure.axes[0].set_ylabel("alignment loss L_c to the prior (no unit)")
-    legend_above(figure)
+    legend_above(figure, n_columns=3)
     return figure
 
 
@@ -87,7 +87,7 @@ def _curve(runs: Sequence[Run], part: str) -> tuple[list[int], list[Estimate]]:
 
 
 def _draw_autoencoder(
-    ax: Axes, runs: Sequence[Run], part: str, look: Look, recipe: str, *, is_first: bool
+    ax: Axes, runs: Sequence[Run], part: str, look: Look, recipe: str, *, height: float
 ) -> None:
     found = estimate_of(runs, f"dkae_{part}")
     if found is None:
@@ -97,11 +97,8 @@ def _draw_autoencoder(
         ax.axhspan(found.low, found.high, color=look.color, alpha=0.2, lw=0)
     crossings = collect(runs, f"crossing_{part}")
     if crossings:
-        # Words of the recipes stand on either side, if there is room.
-        mean = float(np.mean(crossings))
-        crowded = is_first or mean > max(runs[0].scores["m"]) / 5
-        place = 0.04 + 0.09 * is_first
-        _mark_crossing(ax, crossings, found.mean, look, place, left=crowded and mean >= 4)
+        is_far_left = float(np.mean(crossings)) < 4  # words would leave the panel
+        _mark_crossing(ax, crossings, found.mean, look, height, left=not is_far_left)
 
 
 def _mark_crossing(
