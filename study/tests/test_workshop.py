@@ -113,7 +113,7 @@ def test_a_training_that_was_interrupted_is_not_kept(workshop):
     for training in (workshop.trainings.of(NETWORK), workshop.trainings.of(NETWORK).below):
         with pytest.raises(KeyboardInterrupt):
             workshop.train(training, [Interrupted()])
-        assert list(workshop.cache.iterdir()) == []
+        assert {path.suffix for path in workshop.cache.iterdir()} <= {".checkpoint", ".previous"}
 
 
 def test_a_model_that_cannot_be_saved_is_not_lost(workshop, monkeypatch):
@@ -130,7 +130,7 @@ def test_a_model_that_cannot_be_saved_is_not_lost(workshop, monkeypatch):
     assert list(workshop.cache.glob("*.checkpoint")) == []
 
 
-def _no_space(model, path):
+def _no_space(model, path, **_):
     raise OSError("No space left on device")
 
 
