@@ -245,9 +245,11 @@ class TestFiles:
         self, images, tiny, tmp_path
     ):
         X = images.reshape(-1, 64)
-        save(tiny(alignment=spread).fit(X), tmp_path / "a")
-        with pytest.raises(ValueError, match="alignment='spread' is not known"):
+        with pytest.warns(UserWarning, match="a does not hold alignment, a function of yours: set"):
+            save(tiny(alignment=spread).fit(X), tmp_path / "a")
+        with pytest.raises(ValueError, match="alignment='your spread' is not known"):
             load(tmp_path / "a").fit(X)
-        save(tiny(optimizer=torch.optim.SGD).fit(X), tmp_path / "b")
-        with pytest.raises(ValueError, match="optimizer='SGD' is not known"):
+        with pytest.warns(UserWarning, match="b does not hold optimizer, a function of yours: set"):
+            save(tiny(optimizer=torch.optim.SGD).fit(X), tmp_path / "b")
+        with pytest.raises(ValueError, match="optimizer='your SGD' is not known"):
             load(tmp_path / "b").fit(X)

@@ -382,8 +382,9 @@ class DeepKernelizedAutoencoder(
             and when SIGINT, SIGTERM or SIGHUP ends the process (if `fit` runs in the main thread).
             Where it exists, training goes on from it, to the very result of an unbroken fit; the
             one before it, ``checkpoint.previous``, is taken if it is damaged. `max_iter` and
-            `decoder_max_iter` may be larger then, with ``learning_rate="constant"``. Once the model
-            is saved, `dkae.training.remove_checkpoint` removes both.
+            `decoder_max_iter` may be larger then, with ``learning_rate="constant"``. A path is for
+            one fit, not for a search. Once the model is saved, `dkae.training.remove_checkpoint`
+            removes both.
         pretrained : Autoencoder, optional
             The former way to pass trained layers: use `network`.
         """
@@ -446,6 +447,7 @@ class DeepKernelizedAutoencoder(
         self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in self.history_)
         self.network_, self.scaling_ = built.network, built.scaling
         self.n_components_, self.kernel_ = int(self.n_components), kernel
+        self._stored_kernel_values = None  # of a file that this model may have come from
         return interruption, self._note_quality(X[rows], block)
 
     def _note_quality(self, rows: Floats, block: Floats) -> Quality:
@@ -544,6 +546,8 @@ class DeepKernelizedAutoencoder(
         codes = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
         # As large as those of a kernel with κ(x, x) = 1.
         codes /= np.sqrt(np.float32(max(abs(self.kernel_scale_), 1e-12) * self.n_components_))
+        # Nearer and nearer to the first: some pair is near enough for any bandwidth to tell.
+        codes[1:] = codes[0] + (codes[1:] - codes[0]) * 0.25 ** np.arange(N_PROBES - 1)[:, None]
         return decode_rows(self._maps, codes)
 
     def _set_kernel(self, kernel: Kernel) -> None:
@@ -579,14 +583,8 @@ class DeepKernelizedAutoencoder(
         Rows of a sparse matrix become dense when they are asked for.
         """
         own = is_own(self.network)
-        with naming("X", X):
-            shape = np.shape(X)[1:]
-        # scikit-learn would speak of features, which are the channels of an image.
-        if own and not reset and shape != self.row_shape_:
-            raise ValueError(
-                f"rows of X have the shape {shape}, but the model was fitted to rows of shape "
-                f"{self.row_shape_}: pass rows of that shape"
-            )
+        if own and not reset:
+            self._check_row_shape(X)
         try:
             with naming("X", X):
                 X = validate_data(
@@ -607,6 +605,16 @@ class DeepKernelizedAutoencoder(
         if reset:
             self.row_shape_: tuple[int, ...] = X.shape[1:]
         return LazyRows(X) if sparse.issparse(X) else X
+
+    def _check_row_shape(self, X: Any) -> None:
+        """Speak of shapes: scikit-learn would speak of features, the channels of an image."""
+        with naming("X", X):
+            shape = np.shape(X)[1:]
+        if shape != self.row_shape_:
+            raise ValueError(
+                f"rows of X have the shape {shape}, but the model was fitted to rows of shape "
+                f"{self.row_shape_}: pass rows of that shape"
+            )
 
     def _make_prior(self, X: Any, y: object, gram: Any) -> tuple[Gram, Kernel | None]:
         """Return the Gram matrix of the rows, and the kernel that it is of."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dkae import DeepKernelizedAutoencoder, save
+from dkae._runtime.container import write_container
 from dkae.spectral import KernelPCA
 from tests.cli.helpers import fail, succeed
 
@@ -28,13 +29,23 @@ def test_it_shows_model_kernel_and_size(model):
     assert len(printed.split("sha256")[1].split()[0]) == 64
 
 
-def test_no_weight_is_read(model, tmp_path):
-    """The header says it all: what follows may be anything, of the same length."""
-    content = model.read_bytes()
-    n_header = 8 + int.from_bytes(content[:8], "little")
-    (tmp_path / "m").write_bytes(content[:n_header] + bytes(len(content) - n_header))
-    expected = succeed("info", model).stdout.partition("\n")[2]
-    assert succeed("info", tmp_path / "m").stdout.partition("\n")[2] == expected
+def test_the_checksum_is_compared(model, tmp_path):
+    content = bytearray(model.read_bytes())
+    content[-1] ^= 1
+    (tmp_path / "m").write_bytes(content)
+    assert "is damaged: its content does not have the checksum" in fail("info", tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    "state",
+    ["[]", "3", '{"object": [1]}', '{"object": ["a", [1]]}', '{"dict": {"a": {"dict": 3}}}'],
+)
+def test_a_description_that_makes_no_sense_is_shown_as_far_as_it_goes(state, tmp_path):
+    metadata = {"format": "dkae model 3", "kind": "a\r\nok: \x1b]0;owned\x07", "state": state}
+    write_container(tmp_path / "m", metadata, {})
+    printed = succeed("info", tmp_path / "m").stdout
+    assert "\x1b" not in printed
+    assert len(printed.splitlines()) == 3
 
 
 def test_a_hostile_name_cannot_move_the_cursor(tmp_path):

@@ -255,3 +255,29 @@ def test_a_kernel_of_infinite_values_does_not_keep_a_model_from_its_file(tmp_pat
 
     model = make(kernel=huge).fit(X)
     assert saved(model, tmp_path / "m", "huge").transform(X).shape == (30, 3)
+
+
+def test_kernels_by_name_that_learn_nothing_need_no_fit(tmp_path):
+    for kernel in ("linear", PairwiseKernel("rbf", gamma=0.5)):
+        model = make(kernel=kernel).fit(X)
+        save(model, tmp_path / "m", kernel=False)
+        assert load(tmp_path / "m").attach_kernel(kernel).score(X) == model.score(X)
+        with pytest.raises(ValueError, match="is not the kernel of the fit"):
+            load(tmp_path / "m").attach_kernel(PairwiseKernel("rbf", gamma=7.0))
+
+
+def test_bandwidths_far_from_the_data_s_are_told_apart(tmp_path):
+    """Between rows that are far from each other every narrow kernel is zero."""
+    wide = 30 * np.random.default_rng(0).standard_normal((60, 20)).astype(np.float32)
+    model = make(kernel="rbf", gamma=1.0).fit(wide)
+    save(model, tmp_path / "m", kernel=False)
+    for gamma in (0.1, 0.5, 3.0):
+        with pytest.raises(ValueError, match="is not the kernel of the fit"):
+            load(tmp_path / "m").attach_kernel(PairwiseKernel("rbf", gamma=gamma))
+
+
+def test_a_new_fit_forgets_the_values_of_the_file(tmp_path):
+    save(make().fit(X), tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    loaded.fit(X, gram=X @ X.T)
+    saved(loaded, tmp_path / "n", "n does not hold a kernel")

@@ -124,7 +124,7 @@ def test_existing_file_survives_a_failed_write(error, model, path, monkeypatch):
 
 
 def test_missing_folder_is_named(model, tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere"):
+    with pytest.raises(ValueError, match=r"path=.*nowhere.m lies in a folder that does not exist"):
         save(model, tmp_path / "nowhere/m")
 
 

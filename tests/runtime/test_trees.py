@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dkae._runtime.trees import MAX_DEPTH, Codec, NotPlainError, Registry, decode, encode
+from dkae.kernels import PairwiseKernel
+from dkae.kernels.compose import SumKernel
 from dkae.persistence.models import REGISTRY
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -249,3 +251,17 @@ def test_any_json_gives_a_value_or_a_value_error(encoded):
 def test_what_is_no_value_is_refused(encoded, message):
     with pytest.raises(ValueError, match=message):
         decode(encoded, {"t": torch.ones(2)}, BOXES)
+
+
+def test_objects_that_use_each_other_again_and_again_are_refused():
+    """Nine kilobytes of sums of sums: what they stand for doubles with each level."""
+    kernel = PairwiseKernel("rbf", gamma=1.0).fit(np.zeros((2, 2)))
+    for _ in range(30):
+        parts = SumKernel([kernel])
+        parts.kernels_, parts.weights_ = [kernel, kernel], [1.0, 1.0]
+        parts.kernels = [kernel, kernel]
+        kernel = parts
+    encoded, tensors = encode(kernel, REGISTRY)
+    assert len(json.dumps(encoded)) < 20_000
+    with pytest.raises(ValueError, match="is made of more than 1,000 others"):
+        decode(encoded, tensors, REGISTRY)

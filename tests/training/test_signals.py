@@ -80,6 +80,15 @@ def test_a_second_ctrl_c_does_not_wait(rows, tiny, tmp_path, handlers):
         tiny(**PARAMS, callbacks=[Twice()]).fit(rows, checkpoint=tmp_path / "c")
 
 
+def test_one_that_comes_after_the_last_step_is_obeyed(rows, tiny, tmp_path, handlers):
+    class Late(Callback):
+        def on_train_end(self, trainer):
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(SystemExit):
+        tiny(callbacks=[Late()]).fit(rows, checkpoint=tmp_path / "c")
+
+
 def test_a_handler_of_the_user_s_is_called_when_the_state_is_written(rows, tiny, tmp_path):
     seen = []
     former = signal.signal(signal.SIGTERM, lambda *_: seen.append(has_checkpoint(tmp_path / "c")))

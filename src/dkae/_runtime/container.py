@@ -97,8 +97,8 @@ def write_container(
 
     What was there before goes to `keep`, if that is given.
     """
-    # The widest type first, so that every tensor begins at a multiple of its own width.
     _check_text(metadata, tensors)
+    # The widest type first, so that every tensor begins at a multiple of its own width.
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
     parts = {name: tensor.detach().cpu().contiguous() for name, tensor in ordered}
     header = _header(metadata, parts)
@@ -192,11 +192,22 @@ def read_container(
 
 
 def read_metadata(path: Path) -> tuple[dict[str, str], dict[str, tuple[str, tuple[int, ...]]]]:
-    """Return the text of a file, and type and shape of its tensors, which are not read."""
+    """Return the text of a file, and type and shape of its tensors, of which none is made.
+
+    A checksum that is there is compared.
+    """
     with path.open("rb") as file:
         header, n_payload = _read_header(file, path)
+        _has_checksum(file, header, path)
     metadata, entries = _parse(header, n_payload, path)
     return metadata, {name: (_NAMES[e.dtype], e.shape) for name, e in entries.items()}
+
+
+def is_like_container(path: Path) -> bool:
+    """Say whether a file begins as ours do, or is empty: what else it is nobody can say."""
+    with path.open("rb") as file:
+        begin = file.read(_LENGTH_BYTES + len(_BEGIN))
+    return not begin or begin[_LENGTH_BYTES:] == _BEGIN
 
 
 def _read_header(file: BinaryIO, path: Path) -> tuple[bytes, int]:

@@ -43,7 +43,7 @@ def replacing(path: Path, keep: Path | None = None) -> Iterator[Path]:
     try:
         os.close(handle)
         yield temporary
-        with temporary.open("rb") as file:
+        with temporary.open("r+b") as file:  # Windows syncs only what it may write
             os.fsync(file.fileno())
         temporary.chmod(_mode_of(path))
         if keep is not None and path.exists():
@@ -139,7 +139,8 @@ def owning(path: Path, what: str) -> Iterator[None]:
         yield
     finally:
         try:
-            lock.unlink(missing_ok=True)  # while it is held: who opens it meanwhile looks again
+            if sys.platform != "win32":  # which removes no file that is open
+                lock.unlink(missing_ok=True)  # while it is held: who opens it meanwhile looks again
         finally:
             os.close(handle)
 

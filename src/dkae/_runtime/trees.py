@@ -28,6 +28,8 @@ from dkae._runtime.container import is_unicode
 
 #: A kernel made of kernels is three levels above them, and a sum of many may be a deep one.
 MAX_DEPTH = 200
+#: A model is made of a dozen, a sum of many kernels of hundreds.
+MAX_OBJECTS = 1000
 
 State = dict[str, Any]
 
@@ -155,7 +157,10 @@ class _Decoder:
     def __init__(self, registry: Registry, tensors: Mapping[str, Tensor]) -> None:
         self.registry = registry
         self.tensors = tensors
+        #: Objects, and of how many each is made, itself counted, as often as it uses them.
         self.built: list[Any] = []
+        self.sizes: list[int] = []
+        self.size = 0
         self.used: set[str] = set()
 
     def decode(self, encoded: Any, depth: int) -> Any:
@@ -220,6 +225,7 @@ class _Decoder:
     def _decode_again(self, content: int, depth: int) -> Any:
         if isinstance(content, bool) or not 0 <= content < len(self.built):
             raise ValueError("an object stands in two places, but in none of them whole")
+        self._count(self.sizes[content])
         return self.built[content]
 
     def _decode_object(self, content: list[Any], depth: int) -> Any:
@@ -228,9 +234,20 @@ class _Decoder:
             raise ValueError(f"{str(kind)[:80]!r} is no kind of object that this version knows")
         if not isinstance(state, dict):
             raise ValueError(f"the {kind} has no state")
-        built = self.registry.codecs[kind].from_state(self._decode_dict(state, depth))
+        before, self.size = self.size, 0
+        decoded = self._decode_dict(state, depth)
+        size, self.size = self.size + 1, before
+        self._count(size)
+        built = self.registry.codecs[kind].from_state(decoded)
         self.built.append(built)
+        self.sizes.append(size)
         return built
+
+    def _count(self, size: int) -> None:
+        """Refuse objects that use each other again and again: work doubles with each level."""
+        self.size += size
+        if self.size > MAX_OBJECTS:
+            raise ValueError(f"an object is made of more than {MAX_OBJECTS:,} others")
 
 
 #: What the key of an object may be, and the type of its value.

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from dkae.cli.errors import one_line
 from dkae.cli.options import example
 
 #: Longer values are cut.
@@ -18,10 +19,11 @@ def info(model: str) -> None:
     from dkae.persistence import info as read_info
 
     found = read_info(model)
-    click.echo(f"{model}: {found['kind']}, written by dkae {found['dkae']} ({found['format']})")
+    kind, version, form = (one_line(found[name]) for name in ("kind", "dkae", "format"))
+    click.echo(f"{one_line(model)}: {kind}, written by dkae {version} ({form})")
     n_numbers, n_bytes = _sizes(found["tensors"])
     click.echo(f"  tensors    {len(found['tensors'])}, of {n_numbers:,} numbers, {n_bytes:,} bytes")
-    click.echo(f"  sha256     {found['checksum'] or 'none: it is compared only in newer files'}")
+    click.echo(f"  sha256     {found['checksum'] or 'none: files of 0.1 and 0.2 have no checksum'}")
     for line in _lines(found["state"]):
         click.echo(f"  {line}")
 
@@ -42,17 +44,17 @@ def _lines(state: Any) -> Iterator[str]:
         params = _plain(content.get("params"))
         learnt = _plain(content.get("learnt"))
         if params or learnt:
-            yield kind
+            yield one_line(kind)
         for name, value in sorted((params | learnt).items()):
-            yield f"  {name:<24} {value}"
+            yield f"  {one_line(name):<24} {value}"
 
 
 def _objects(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the kind and the state of every object, from the outside in."""
-    if isinstance(value, dict) and isinstance(value.get("object"), list):
-        kind, content = value["object"]
-        yield str(kind), content
-        value = content
+    content = value.get("object") if isinstance(value, dict) else None
+    if isinstance(content, list) and len(content) == 2 and isinstance(content[1], dict):
+        yield str(content[0]), content[1]
+        value = content[1]
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for part in parts:
         yield from _objects(part)
@@ -60,7 +62,9 @@ def _objects(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _plain(encoded: Any) -> dict[str, str]:
     """Return the values of a part of a state that can be shown on a line."""
-    values = encoded.get("dict", {}) if isinstance(encoded, dict) else {}
+    values = encoded.get("dict") if isinstance(encoded, dict) else None
+    if not isinstance(values, dict):
+        return {}
     shown = {name: _shown(value) for name, value in values.items()}
     return {name: text for name, text in shown.items() if text is not None}
 
@@ -70,7 +74,7 @@ def _shown(value: Any) -> str | None:
         value = value["tuple"]
     if isinstance(value, dict) or (isinstance(value, list) and any(map(_is_nested, value))):
         return None
-    text = ascii(value) if isinstance(value, str) else str(value)
+    text = one_line(value if isinstance(value, str) else repr(value))
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
 
 

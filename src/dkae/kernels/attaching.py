@@ -13,12 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 from dkae._runtime.fitting import warn_caller
 from dkae._runtime.states import check_array
 from dkae.kernels import is_fitted, make_kernel
+from dkae.kernels.bandwidth import has_gamma
 from dkae.kernels.base import Kernel
+from dkae.kernels.pairwise import PairwiseKernel
 
 #: Rows on which a kernel is recognised.
 N_PROBES = 8
 #: Two processors may differ so much, relative to the largest value.
 TOLERANCE = 1e-2
+
+
+def _learns_nothing(kernel: Kernel) -> bool:
+    """Say whether a kernel by name is not fitted, and needs no data to be."""
+    if type(kernel) is not PairwiseKernel or is_fitted(kernel):
+        return False
+    return not isinstance(kernel.gamma, str) or not has_gamma(kernel.metric)
 
 
 class HasKernel:
@@ -66,12 +75,15 @@ class HasKernel:
 
         Parameters
         ----------
-        kernel : str, callable, scikit-learn Gaussian-process kernel or Kernel
+        kernel : callable, scikit-learn Gaussian-process kernel, Kernel or str
             The kernel of the fit. Its values on a few rows are compared with those in the file. One
-            that learns from data must be fitted.
+            that learns from data must be fitted; so must one by name, unless its γ is a number or
+            it has none.
         """
         check_is_fitted(self)
         given = make_kernel(kernel)
+        if _learns_nothing(given):
+            given.fit(np.zeros((1, 1), dtype=np.float32))
         stored = self._stored_kernel_values
         if stored is None:
             warn_caller(

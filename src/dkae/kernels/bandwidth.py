@@ -47,6 +47,11 @@ _POWERS = {"rbf": 2, "laplacian": 1, "chi2": 1, "poly": 2, "polynomial": 2, "sig
 MOST = 120
 
 
+def has_gamma(metric: str) -> bool:
+    """Say whether one of scikit-learn's kernels has a γ."""
+    return metric in _QUANTITIES
+
+
 def choose_gamma(gamma: str | float | None, metric: str, X: Floats) -> float | None:
     """Return γ for scikit-learn's kernel `metric`, or None if that kernel has no γ.
 
@@ -56,7 +61,7 @@ def choose_gamma(gamma: str | float | None, metric: str, X: Floats) -> float | N
         check_choice("gamma", gamma, HEURISTICS)
     elif gamma is not None:
         gamma = check_number("gamma", gamma, 0, open_low=True)
-    if metric not in _QUANTITIES:
+    if not has_gamma(metric):
         return None
     if gamma == "median":
         return median_gamma(metric, X)

@@ -7,6 +7,7 @@ of `dkae.persistence.models.REGISTRY`, and no others.
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from dkae._runtime.container import (
     write_container,
 )
 from dkae._runtime.devices import choose_device
-from dkae._runtime.files import owning, replacing
+from dkae._runtime.files import check_writable, owning, replacing
 from dkae._runtime.fitting import warn_caller
 from dkae._runtime.trees import NotPlainError, decode, encode
 from dkae.estimator import DeepKernelizedAutoencoder
@@ -72,27 +73,49 @@ def save(model: Any, path: str | os.PathLike[str], *, kernel: bool = True) -> No
         Whether the fitted kernel is in the file. The mixtures of a Probabilistic Cluster Kernel
         are most of it: 2 · 13,920 · d numbers of eight bytes with the paper's Q and G.
     """
+    path = Path(path)
+    check_writable(path, "path")
     last = _check_model(model)
     fitted_kernel, values, missing = getattr(last, "kernel_", None), None, None
     if isinstance(last, HasKernel):
         missing = why_not_plain(fitted_kernel) if kernel else None
         values = last._stored_kernel_values if fitted_kernel is None else last.kernel_values()
     left_out = [fitted_kernel] if missing is not None or not kernel else []
-    described, tensors = encode({"model": model, "kernel_values": values}, REGISTRY, left_out)
+    described, tensors = _encode({"model": model, "kernel_values": values}, left_out)
     metadata = {
         "format": FORMAT,
         "dkae": __version__,
         "kind": type(model).__name__,
         "state": json.dumps(described),
     }
-    write_container(Path(path), metadata, tensors)
+    write_container(path, metadata, tensors)
+    for what, remedy in _left_out(last, values, missing) if kernel else ():
+        warn_caller(f"{path} does not hold {what}: {remedy}")
+
+
+def _left_out(last: Any, values: Any, missing: str | None) -> Iterator[tuple[str, str]]:
+    """Yield what a file lacks because it is code or data of the user's, and what to do about it."""
+    attach = "after load, pass it to model.attach_kernel(kernel)"
     if missing is not None:
-        what = f"{fitted_kernel}, which is code or data of yours ({missing})"
-    elif kernel and isinstance(last, HasKernel) and fitted_kernel is None and values is None:
-        what = "a kernel, because the model was fitted with a Gram matrix, which it does not keep"
-    else:
-        return
-    warn_caller(f"{path} does not hold {what}: after load, pass it to model.attach_kernel(kernel)")
+        yield f"{last.kernel_}, which is code or data of yours ({missing})", attach
+    elif isinstance(last, HasKernel) and last.kernel_ is None and values is None:
+        yield "a kernel, because the model was fitted with a Gram matrix, which it lacks", attach
+    for name in ("alignment", "optimizer"):
+        if callable(getattr(last, name, None)):
+            yield f"{name}, a function of yours", f"set {name}= before you call fit again"
+
+
+def _encode(state: dict[str, Any], left_out: list[Any]) -> tuple[Any, dict[str, Any]]:
+    """Return what goes into a file, if `load` would take it: better now than when it is needed."""
+    try:
+        described, tensors = encode(state, REGISTRY, left_out)
+        with torch.random.fork_rng(devices=[]):
+            decode(described, tensors, REGISTRY)
+    except (NotPlainError, *_WRONG) as error:
+        raise ValueError(
+            f"the model cannot be written, because it could not be read again: {str(error)[:300]}"
+        ) from error
+    return described, tensors
 
 
 def _check_model(model: Any) -> Any:
@@ -195,7 +218,7 @@ def _check_format(metadata: dict[str, str], path: Path) -> int:
 
 def _build(content: Content, version: int) -> Any:
     if version == 1:
-        return model_of_format_1(json.loads(content.metadata["model"]), content.tensors)
+        return model_of_format_1(parse_json(content.metadata["model"]), content.tensors)
     tree = parse_json(content.metadata["state"])
     state = decode(tree, content.tensors, REGISTRY)
     model, values = state["model"], state["kernel_values"]
@@ -251,9 +274,10 @@ def _attach_network(model: DeepKernelizedAutoencoder, own: OwnNetwork, network: 
 
 
 def info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a model file says of itself, without reading its weights.
+    """Return what a model file says of itself, without making its tensors.
 
-    The checksum is not compared: that takes all of the file, as `load` does.
+    The checksum is compared, where there is one; what the file *says* is not checked, as `load`
+    would.
     """
     path = _check_file(path)
     metadata, shapes = read_metadata(path)

@@ -82,7 +82,8 @@ def _plain_params(params: State) -> State:
         if _is_plain(value):
             plain[name] = value
         elif name in ("alignment", "optimizer"):
-            plain[name] = getattr(value, "__name__", type(value).__name__)
+            # Never the name of one of ours: `fit` must not take that for it.
+            plain[name] = f"your {getattr(value, '__name__', type(value).__name__)}"
         elif name == "kernel":
             plain[name] = "precomputed"
     return plain

@@ -159,6 +159,7 @@ class KernelPCA(
         scores = components.scores.astype(X.dtype, copy=False)
         self.preimage_ = None if self.preimage is None else clone(self.preimage).fit(scores, X)
         self.kernel_ = kernel
+        self._stored_kernel_values = None  # of a file that this model may have come from
         self.eigenvalues_ = components.eigenvalues
         self.n_components_ = len(components.eigenvalues)
         self.coefficients_, self.offset_ = components.coefficients, components.offset

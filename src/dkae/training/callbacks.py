@@ -42,7 +42,11 @@ class Callback:
         """Prepare for a phase; if training resumes, `trainer.epoch` epochs of it are done."""
 
     def on_epoch_begin(self, trainer: Trainer, phase: Phase) -> None:
-        """Prepare for an epoch; if `trainer.stop` is set here, it is left out."""
+        """Prepare for an epoch; if `trainer.stop` is set here, it is left out.
+
+        It is not called again where training resumes in the midst of an epoch: a callback that
+        counts within one keeps its count with `state_dict`, or begins it in `on_phase_begin` too.
+        """
 
     def on_step_end(self, trainer: Trainer, phase: Phase) -> None:
         """Take note of a step; this is called often."""
@@ -175,7 +179,7 @@ class ProgressBar(Callback):
         self._bars.start()
 
     def on_phase_begin(self, trainer: Trainer, phase: Phase) -> None:
-        n_steps = (phase.n_epochs - trainer.epoch) * trainer.n_steps
+        n_steps = (phase.n_epochs - trainer.epoch) * trainer.n_steps - trainer.step
         self._task = self._bars.add_task(phase.name, total=n_steps, losses="")
 
     def on_step_end(self, trainer: Trainer, phase: Phase) -> None:

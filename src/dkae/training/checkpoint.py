@@ -16,7 +16,6 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ import torch
 
 from dkae._runtime.container import (
     ModelFileError,
+    is_like_container,
     parse_json,
     read_container,
     write_container,
@@ -65,7 +65,7 @@ class Checkpoint(Callback):
     def __init__(self, path: Path, run: dict[str, Any]) -> None:
         self.path = path
         self.run = run
-        self._pending = _newest(path)
+        self._pending, self._is_newest_whole = _newest(path)
         if self._pending is not None:
             check_same_run(path, self._pending["fingerprint"], run, self._pending["phase"])
         self._signals, self._last_write = Signals(), time.monotonic()
@@ -100,6 +100,8 @@ class Checkpoint(Callback):
         self._write_if_due(trainer, phase)
 
     def on_train_end(self, trainer: Trainer) -> None:
+        if self._signals.received is not None:  # after the last step
+            self._signals.obey(f"the state of the training is in {self.path}")
         self._signals.release()
 
     def _write_if_due(self, trainer: Trainer, phase: Phase) -> None:
@@ -135,10 +137,12 @@ class Checkpoint(Callback):
             ) from error
         metadata = {"format": FORMAT, "state": json.dumps(encoded)}
         try:
-            write_container(self.path, metadata, tensors, keep=previous(self.path))
+            # A damaged file must not take the place of the good one before it.
+            keep = previous(self.path) if self._is_newest_whole else None
+            write_container(self.path, metadata, tensors, keep=keep)
         except OSError as error:
             raise OSError(f"checkpoint={self.path} could not be written: {error}") from error
-        self._last_write = time.monotonic()
+        self._is_newest_whole, self._last_write = True, time.monotonic()
 
 
 def previous(path: Path) -> Path:
@@ -148,13 +152,15 @@ def previous(path: Path) -> Path:
 
 def remove_checkpoint(path: str | os.PathLike[str]) -> None:
     """Remove a checkpoint that is no longer needed, and the one before it."""
-    for file in (Path(path), previous(Path(path))):
-        file.unlink(missing_ok=True)
+    file = Path(path).resolve()  # as `fit` does
+    file.unlink(missing_ok=True)
+    previous(file).unlink(missing_ok=True)
 
 
 def has_checkpoint(path: str | os.PathLike[str]) -> bool:
     """Say whether there is a state to go on from."""
-    return Path(path).exists() or previous(Path(path)).exists()
+    file = Path(path).resolve()
+    return file.exists() or previous(file).exists()
 
 
 def _parts(trainer: Trainer) -> dict[str, Any]:
@@ -182,10 +188,14 @@ def _restore(trainer: Trainer, phase: Phase, state: dict[str, Any], path: Path) 
             f"checkpoint={path} has the state of {', '.join(state['parts'])}, but this run has "
             f"{', '.join(parts)}: pass the same callbacks, or another path"
         )
-    if not (0 <= state["step"] < trainer.n_steps and 0 <= state["epoch"] <= phase.n_epochs):
+    n_sums = (2, 3) if state["step"] else ()  # with L_c or without; none before the first step
+    is_sane = 0 <= state["step"] < trainer.n_steps and 0 <= state["epoch"] <= phase.n_epochs
+    if not is_sane or _n_entries(state["sums"]) not in (n_sums or (0,)):
         raise ValueError(f"checkpoint={path} is of a step that this run never takes: {_REMEDY}")
     try:
         for name, part in parts.items():
+            if name == "schedule" and part.state_dict().keys() != state["parts"][name].keys():
+                raise ValueError("it has other entries")  # torch would take any, methods too
             part.load_state_dict(state["parts"][name])
         name = "random numbers"
         torch.random.set_rng_state(state["random"])
@@ -193,8 +203,13 @@ def _restore(trainer: Trainer, phase: Phase, state: dict[str, Any], path: Path) 
         raise ValueError(
             f"checkpoint={path} does not fit this run in {name} ({str(error)[:200]}): {_REMEDY}"
         ) from error
-    trainer.epoch, trainer.step, trainer.sums = state["epoch"], state["step"], state["sums"]
-    trainer.stop = state["stop"]
+    trainer.epoch, trainer.step, trainer.stop = state["epoch"], state["step"], state["stop"]
+    sums = state["sums"]
+    trainer.sums = sums.to(trainer.engine.device) if isinstance(sums, torch.Tensor) else sums
+
+
+def _n_entries(sums: Any) -> int:
+    return len(sums) if isinstance(sums, torch.Tensor) and sums.ndim == 1 else 0
 
 
 def check_path(checkpoint: Any, random_state: Any) -> Path | None:
@@ -221,32 +236,40 @@ def owned(path: Path | None) -> contextlib.AbstractContextManager[None]:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def _newest(path: Path) -> dict[str, Any] | None:
-    """Return the newest state that is whole; None if there is none."""
-    files = [file for file in (path, previous(path)) if file.exists()]
-    return _first_whole(files) if files else None
+def _newest(path: Path) -> tuple[dict[str, Any] | None, bool]:
+    """Return the newest state that is whole, None if there is none, and whether it is the newest.
 
-
-def _first_whole(files: Sequence[Path]) -> dict[str, Any]:
-    newest, *older = files
+    Only a damaged checkpoint is left for the one before: any other file is somebody's.
+    """
+    older = previous(path)
+    if not path.exists():
+        return (_read_or_refuse(older), False) if older.exists() else (None, False)
     try:
-        return _read(newest)
+        return _read(path), True
     except ModelFileError as error:
-        for file in older:
-            with contextlib.suppress(ModelFileError):
-                state = _read(file)
-                warn_caller(f"checkpoint={newest} is damaged: going on from the one before")
-                return state
-        raise ValueError(
-            f"checkpoint={newest} is damaged or not a checkpoint ({error}): {_REMEDY}"
-        ) from error
+        if not (older.exists() and is_like_container(path)):
+            raise _refused(path, error) from error
+    state = _read_or_refuse(older)
+    warn_caller(f"checkpoint={path} is damaged: going on from the one before")
+    return state, False
+
+
+def _read_or_refuse(path: Path) -> dict[str, Any]:
+    try:
+        return _read(path)
+    except ModelFileError as error:
+        raise _refused(path, error) from error
+
+
+def _refused(path: Path, error: Exception) -> ValueError:
+    return ValueError(f"checkpoint={path} is damaged or not a checkpoint ({error}): {_REMEDY}")
 
 
 def _read(path: Path) -> dict[str, Any]:
     content = read_container(path)
     found = content.metadata.get("format", "")
-    if found != FORMAT:
-        raise ModelFileError(f"{path} is not of the format {FORMAT!r}")
+    if found != FORMAT:  # it is whole, and something else
+        raise ValueError(f"checkpoint={path} is not of the format {FORMAT!r}: {_REMEDY}")
     try:
         state = decode(parse_json(content.metadata.get("state", "")), content.tensors)
     except ValueError as error:

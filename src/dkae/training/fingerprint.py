@@ -5,13 +5,14 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dkae.grams import Floats, Gram, MatrixGram, read_block, sample_rows
+from dkae.grams import Floats, Gram, MatrixGram, RowsGram, read_block, sample_rows
 from dkae.training.phases import DECODER, FINE_TUNING
 from dkae.training.settings import Settings
 
@@ -51,6 +52,8 @@ def _matrix_digest(gram: Gram) -> str | None:
 
     Of a matrix on disk, which may be larger than anybody wants to read twice, it is of some rows.
     """
+    if isinstance(gram, RowsGram) and np.asarray(gram.rows).dtype.kind in "iub":
+        return _digest([np.asarray(gram.rows)])  # labels, or leaves of trees
     if not isinstance(gram, MatrixGram):
         return None
     matrix = gram.matrix
@@ -63,9 +66,23 @@ def _plain(value: Any) -> Any:
     """Return a function as its name: a file holds no code, and addresses change."""
     if not callable(value):
         return value
-    name = getattr(value, "__qualname__", None) or re.sub(r" at 0x\w+", "", repr(value))
+    name = getattr(value, "__qualname__", None) or _without_addresses(repr(value))
     code = getattr(value, "__code__", None)  # functions of one name may differ
-    return name if code is None else f"{name} {_digest([np.frombuffer(code.co_code, np.uint8)])}"
+    if code is None:
+        return name
+    cells = [getattr(cell, "cell_contents", None) for cell in value.__closure__ or ()]
+    text = repr((_code(code), value.__defaults__, value.__kwdefaults__, cells))
+    return f"{name} {blake2b(_without_addresses(text).encode(), digest_size=16).hexdigest()}"
+
+
+def _code(code: CodeType) -> tuple[Any, ...]:
+    """Return what a function does: its instructions, and the constants and names in them."""
+    constants = [_code(c) if isinstance(c, CodeType) else c for c in code.co_consts]
+    return code.co_code, constants, code.co_names
+
+
+def _without_addresses(text: str) -> str:
+    return re.sub(r" at 0x\w+", "", text)
 
 
 def _digest(arrays: Iterable[np.ndarray[Any, Any]]) -> str:
@@ -96,15 +113,16 @@ def check_same_run(path: Path, there: dict[str, Any], here: dict[str, Any], phas
 def _is_same(a: Any, b: Any) -> bool:
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return a.shape == b.shape and bool((a - b).abs().max() <= 1e-4 * b.abs().max())
-    return bool(a == b)
+    return type(a) is type(b) and not isinstance(a, np.ndarray) and bool(a == b)
 
 
 def _may_grow(name: str, there: dict[str, Any], here: dict[str, Any], phase: str) -> bool:
-    if name not in _MAY_GROW or there["learning_rate"] != "constant":
+    if name not in _MAY_GROW or there.get("learning_rate") != "constant":
         return False
     is_over = phase == DECODER and _MAY_GROW[name] == FINE_TUNING
     # From 0 there would be a phase that there was not to be, and others at other rates.
-    return not is_over and bool(here[name] > there[name] > 0)
+    before = there.get(name)
+    return not is_over and isinstance(before, int) and bool(here[name] > before > 0)
 
 
 def _difference(name: str, there: Any, here: Any) -> str:
