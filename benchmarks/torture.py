@@ -115,8 +115,9 @@ def kills(n: int) -> dict[str, Any]:
             status, given = in_a_child(fit, seconds=rng.uniform(0, 0.6 * whole))
             if status == signal.SIGKILL:
                 counts["killed"] += 1
-                if checkpoint.has_checkpoint(path):
-                    counts[f"in {checkpoint._newest(path)['phase']}"] += 1
+                state, _ = checkpoint._newest(path)
+                if state is not None:
+                    counts[f"in {state['phase']}"] += 1
                 continue
             counts["finished"] += 1
             counts["equal"] += given == expected

@@ -36,10 +36,7 @@ def replacing(path: Path, keep: Path | None = None) -> Iterator[Path]:
     """
     path = path.resolve()  # a link keeps pointing to the file that it named
     _remove_leftovers(path)
-    handle, name = tempfile.mkstemp(
-        dir=path.parent, prefix=f".{path.name}.{_HOST}-{os.getpid()}-", suffix=path.suffix
-    )
-    temporary = Path(name)
+    handle, temporary = _temporary(path)
     try:
         os.close(handle)
         yield temporary
@@ -52,6 +49,14 @@ def replacing(path: Path, keep: Path | None = None) -> Iterator[Path]:
         _sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _temporary(path: Path) -> tuple[int, Path]:
+    """Return a new file beside `path`, under a name that says whose it is."""
+    handle, name = tempfile.mkstemp(
+        dir=path.parent, prefix=f".{path.name}.{_HOST}-{os.getpid()}-", suffix=path.suffix
+    )
+    return handle, Path(name)
 
 
 def _remove_leftovers(path: Path) -> None:
@@ -116,7 +121,7 @@ def check_writable(path: Path, name: str) -> None:
     if not folder.is_dir():
         raise ValueError(f"{name}={path} lies in a folder that does not exist: make it first")
     try:
-        handle, probe = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.probe-")
+        handle, probe = _temporary(path.resolve())
     except OSError as error:
         raise ValueError(
             f"{name}={path} cannot be written ({error.strerror}): pass a path in a folder of yours"
@@ -124,7 +129,7 @@ def check_writable(path: Path, name: str) -> None:
     try:
         os.close(handle)
     finally:
-        Path(probe).unlink(missing_ok=True)
+        probe.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
