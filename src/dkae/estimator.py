@@ -534,7 +534,7 @@ class DeepKernelizedAutoencoder(
             raise ValueError(
                 "the model has no kernel that it could evaluate on X, because it was fitted with a "
                 "Gram matrix or loaded without its kernel: pass gram=, the Gram matrix of these "
-                "rows"
+                "rows, or give the kernel back with attach_kernel(kernel)"
             )
         return self.kernel_.on(self._kernel_rows(self._check_rows(X, reset=False), self.kernel_))
 

@@ -15,7 +15,9 @@ from torch import Tensor
 from dkae._runtime.trees import State
 
 #: The one array of text.
-_NAMES = "feature_names_in_"
+NAMES = "feature_names_in_"
+#: Parameters that are those of whoever reads a file.
+_OF_THE_READER = ("device", "n_jobs")
 
 
 class StateMixin:
@@ -25,18 +27,8 @@ class StateMixin:
     _also_learnt: ClassVar[tuple[str, ...]] = ()
 
     def to_state(self) -> State:
-        """Return parameters and what was learnt: plain values, arrays, and objects that have both.
-
-        A `random_state` that is no number is left out: it has done its work.
-        """
-        params = self.get_params(deep=False)  # type: ignore[attr-defined]  # of a BaseEstimator
-        if not isinstance(params.get("random_state"), Integral):
-            params.pop("random_state", None)
-        params.pop("device", None)  # that of whoever reads it
-        learnt = {name: v for name, v in vars(self).items() if self._is_learnt(name)}
-        if _NAMES in learnt:
-            learnt[_NAMES] = list(learnt[_NAMES])
-        return {"params": params, "learnt": learnt}
+        """Return parameters and what was learnt: plain values, arrays, and objects of both."""
+        return state_of(self, self._also_learnt)
 
     @classmethod
     def from_state(cls, state: State) -> Self:
@@ -47,10 +39,10 @@ class StateMixin:
         except TypeError as error:
             raise ValueError(f"a {cls.__name__} cannot be made: {error}") from None
         for name in learnt:
-            if not cls._is_learnt(name):
+            if not is_learnt(name, cls._also_learnt):
                 raise ValueError(f"a {cls.__name__} does not learn {str(name)[:80]!r}")
-        if _NAMES in learnt:
-            learnt = learnt | {_NAMES: checked_names(learnt)}
+        if NAMES in learnt:
+            learnt = learnt | {NAMES: checked_names(learnt)}
         vars(restored).update(learnt)
         try:
             restored._check_state()
@@ -58,18 +50,34 @@ class StateMixin:
             raise ValueError(f"the state of a {cls.__name__} is not whole: {error}") from None
         return restored
 
-    @classmethod
-    def _is_learnt(cls, name: str) -> bool:
-        is_public = name.isidentifier() and name.endswith("_") and not name.startswith("_")
-        return is_public or name in cls._also_learnt
-
     def _check_state(self) -> None:
         """Refuse what was read if its parts do not fit each other."""
 
 
+def state_of(estimator: Any, also: Iterable[str] = ()) -> State:
+    """Return the parameters of an estimator, and what it has learnt, here or in scikit-learn.
+
+    A `random_state` that is no number is left out: it has done its work.
+    """
+    params = estimator.get_params(deep=False)
+    params = {name: value for name, value in params.items() if name not in _OF_THE_READER}
+    if not isinstance(params.get("random_state"), Integral):
+        params.pop("random_state", None)
+    learnt = {name: v for name, v in vars(estimator).items() if is_learnt(name, also)}
+    if NAMES in learnt:
+        learnt[NAMES] = list(learnt[NAMES])
+    return {"params": params, "learnt": learnt}
+
+
+def is_learnt(name: str, also: Iterable[str] = ()) -> bool:
+    """Say whether an attribute of this name is one that `fit` learns."""
+    is_public = name.isidentifier() and name.endswith("_") and not name.startswith("_")
+    return is_public or name in also
+
+
 def checked_names(learnt: Mapping[str, Any]) -> Any:
     """Return the names of features, an array of text, if there is one for each feature."""
-    names = check_type(learnt, _NAMES, list)
+    names = check_type(learnt, NAMES, list)
     if not all(isinstance(name, str) for name in names) or len(names) != learnt.get(
         "n_features_in_"
     ):

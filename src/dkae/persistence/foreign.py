@@ -6,7 +6,6 @@ is not in these lists could bring code, or state that nobody has looked at.
 
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,14 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 
-from dkae._runtime.states import check_array, check_type, checked_names
+from dkae._runtime.states import (
+    NAMES,
+    check_array,
+    check_type,
+    checked_names,
+    is_learnt,
+    state_of,
+)
 from dkae._runtime.trees import Codec, State
 
 #: Kernels of Gaussian processes: their parameters are all that they have.
@@ -51,27 +57,10 @@ _ESTIMATORS: tuple[Any, ...] = (
     KernelRidge,
     Ridge,
 )
-_NAMES = "feature_names_in_"
 #: Features of a row that may be made up for a trial, if no learned array has so many.
 MAX_UNSEEN_FEATURES = 2**16
 #: Learned attributes without an underscore at their end.
 _PRIVATE = ("_n_features_out",)
-
-
-def _state_of(estimator: Any) -> State:
-    learnt = {name: v for name, v in vars(estimator).items() if _is_learnt(name)}
-    if _NAMES in learnt:
-        learnt[_NAMES] = list(learnt[_NAMES])
-    params = estimator.get_params(deep=False)
-    params.pop("n_jobs", None)  # that of whoever reads it
-    if not isinstance(params.get("random_state"), Integral):
-        params.pop("random_state", None)
-    return {"params": params, "learnt": learnt}
-
-
-def _is_learnt(name: str) -> bool:
-    is_public = name.isidentifier() and name.endswith("_") and not name.startswith("_")
-    return is_public or name in _PRIVATE
 
 
 def _build(state: State, kind: Callable[..., Any]) -> Any:
@@ -80,14 +69,14 @@ def _build(state: State, kind: Callable[..., Any]) -> Any:
         raise ValueError("a file does not say how many processors to use")
     estimator = kind(**params)
     for name, value in learnt.items():
-        if not _is_learnt(name):
+        if not is_learnt(name, _PRIVATE):
             raise ValueError(f"{str(name)[:80]!r} is nothing that an estimator learns")
         if isinstance(value, np.ndarray):
             check_array(name, value, value.shape)
-        if name != _NAMES:
+        if name != NAMES:
             setattr(estimator, name, value)
     _check_widths(estimator)
-    if _NAMES in learnt:  # last: the row that the check makes up has no names
+    if NAMES in learnt:  # last: the row that the check makes up has no names
         estimator.feature_names_in_ = checked_names(learnt)
     return estimator
 
@@ -144,7 +133,9 @@ def _kernel_codec(kind: Any) -> Codec:
 CODECS = {
     "sklearn Pipeline": Codec(Pipeline, _pipeline_state, _build_pipeline),
     **{
-        f"sklearn {kind.__name__}": Codec(kind, _state_of, partial(_build, kind=kind))
+        f"sklearn {kind.__name__}": Codec(
+            kind, partial(state_of, also=_PRIVATE), partial(_build, kind=kind)
+        )
         for kind in _ESTIMATORS
     },
     **{

@@ -97,7 +97,6 @@ def _model_state(model: StateMixin) -> State:
 def _autoencoder_state(model: DeepKernelizedAutoencoder) -> State:
     state = _model_state(model)
     params, network = state["params"], model.network_
-    params.pop("device", None)  # that of whoever reads it
     if is_own(model.network):
         params.pop("network", None)
         if type(network) is Autoencoder:
