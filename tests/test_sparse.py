@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from dkae import DeepKernelizedAutoencoder
-from dkae._runtime.rows import LazyRows
+from dkae._runtime.rows import RowArray
 from dkae.networks import rows as network_rows
 from dkae.networks import statistics
 from dkae.training import starts
@@ -132,15 +132,15 @@ def test_rows_are_never_dense_all_together(kernel, network, missing, monkeypatch
         raise AssertionError("all rows became dense")
 
     sizes = []
-    original = LazyRows.__getitem__
+    original = RowArray.__getitem__
 
     def watched(self, ids):
         part = original(self, ids)
         sizes.append(len(part))
         return part
 
-    monkeypatch.setattr(LazyRows, "__array__", refuse)
-    monkeypatch.setattr(LazyRows, "__getitem__", watched)
+    monkeypatch.setattr(RowArray, "__array__", refuse)
+    monkeypatch.setattr(RowArray, "__getitem__", watched)
     model = make(kernel=kernel, network=network, missing=missing).fit(rows)
     assert model.transform(rows).shape == (700, 4)
     assert model.score(rows) > 0
@@ -149,7 +149,7 @@ def test_rows_are_never_dense_all_together(kernel, network, missing, monkeypatch
 
 
 def test_the_dense_rows_of_a_part_are_those_asked_for():
-    rows = LazyRows(sparse.csr_array(X))
+    rows = RowArray(sparse.csr_array(X))
     for ids in (slice(3, 8), np.array([5, 0, 5]), np.arange(90) % 2 == 0, slice(None)):
         np.testing.assert_array_equal(rows[ids], X[ids])
         assert rows[ids].dtype == np.float32
@@ -160,7 +160,7 @@ def test_the_dense_rows_of_a_part_are_those_asked_for():
 def test_gaps_of_a_part_are_filled():
     gappy = X.copy()
     gappy[2, 3] = np.nan
-    filled = LazyRows(sparse.csr_array(gappy), np.arange(12, dtype=np.float32))
+    filled = RowArray(sparse.csr_array(gappy), fill=np.arange(12, dtype=np.float32))
     expected = X.copy()
     expected[2, 3] = 3
     np.testing.assert_array_equal(filled[1:4], expected[1:4])

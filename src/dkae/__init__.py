@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         spectral,
         training,
     )
+    from dkae._runtime.rows import RowArray
     from dkae.estimator import DeepKernelizedAutoencoder
     from dkae.persistence import load, save
 
@@ -34,6 +35,7 @@ logging.getLogger("dkae").addHandler(logging.NullHandler())
 # Without `plotting`, which needs an extra: a star import must do without matplotlib.
 __all__ = [
     "DeepKernelizedAutoencoder",
+    "RowArray",
     "__version__",
     "alignment",
     "baselines",
@@ -53,6 +55,7 @@ __all__ = [
 
 _HOMES = {
     "DeepKernelizedAutoencoder": "dkae.estimator",
+    "RowArray": "dkae._runtime.rows",
     "load": "dkae.persistence",
     "save": "dkae.persistence",
 }

@@ -2,7 +2,8 @@
 
 import copy
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -14,10 +15,10 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from dkae._runtime.arrays import naming
+from dkae._runtime.arrays import check_row_array, naming
 from dkae._runtime.checks import check_choice, check_integer, draw_seed
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
-from dkae._runtime.rows import LazyRows
+from dkae._runtime.rows import RowArray, is_row_array
 from dkae._runtime.states import StateMixin, check_finite_number
 from dkae.alignment import check_width
 from dkae.grams import Floats, Gram, check_block, finite_float32, read_block, sample_rows
@@ -388,7 +389,7 @@ class DeepKernelizedAutoencoder(
         pretrained : Autoencoder, optional
             The former way to pass trained layers: use `network`.
         """
-        with unchanged_on_failure(self):
+        with unchanged_on_failure(self), _saying_what_masks():
             interruption, quality = self._fit(X, y, gram, checkpoint, pretrained)
         if interruption is not None:
             try:
@@ -468,7 +469,8 @@ class DeepKernelizedAutoencoder(
     def transform(self, X: Any) -> Floats:
         """Return the codes of the rows of X, in float32: the map φ into kernel space."""
         check_is_fitted(self)
-        return encode_rows(self._maps, self._check_rows(X, reset=False))
+        with _saying_what_masks():
+            return encode_rows(self._maps, self._check_rows(X, reset=False))
 
     def inverse_transform(self, X: Any) -> Floats:
         """Return the rows that the decoder gives for codes: the map φ⁻¹ back to input space.
@@ -580,12 +582,15 @@ class DeepKernelizedAutoencoder(
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
         """Return X in float32; with a network of the user's, rows may have any shape.
 
-        Rows of a sparse matrix become dense when they are asked for.
+        Rows of a sparse matrix become dense, and rows on a disk are read and checked, when they are
+        asked for.
         """
         own = is_own(self.network)
         if own and not reset:
             self._check_row_shape(X)
-        try:
+        if is_row_array(X):
+            X = check_row_array(self, X, reset=reset, any_shape=own, missing=self.missing == "mask")
+        else:
             with naming("X", X):
                 X = validate_data(
                     self,
@@ -597,14 +602,9 @@ class DeepKernelizedAutoencoder(
                     ensure_all_finite="allow-nan" if self.missing == "mask" else True,
                     allow_nd=own,
                 )
-        except ValueError as error:
-            if "contains NaN" not in str(error):
-                raise
-            remedy = "With missing='mask' the model takes such values for unknown, and fills them."
-            raise ValueError(f"{error}\n\n{remedy}") from error
         if reset:
             self.row_shape_: tuple[int, ...] = X.shape[1:]
-        return LazyRows(X) if sparse.issparse(X) else X
+        return RowArray(X, missing=True) if sparse.issparse(X) else X
 
     def _check_row_shape(self, X: Any) -> None:
         """Speak of shapes: scikit-learn would speak of features, the channels of an image."""
@@ -629,7 +629,7 @@ class DeepKernelizedAutoencoder(
         """Return the rows as the kernel sees them: as they are, if it can take missing values."""
         if self.fill_ is None or kernel.takes_missing:
             return X
-        return LazyRows(X.source if isinstance(X, LazyRows) else X, self.fill_)
+        return X.filled(self.fill_) if isinstance(X, RowArray) else RowArray(X, fill=self.fill_)
 
     # --- the scikit-learn contract -----------------------------------------------------------
 
@@ -660,3 +660,15 @@ class DeepKernelizedAutoencoder(
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "mask"
         return tags
+
+
+@contextmanager
+def _saying_what_masks() -> Iterator[None]:
+    """Say of missing values what takes them."""
+    try:
+        yield
+    except ValueError as error:
+        if "contains NaN" not in str(error):
+            raise
+        remedy = "With missing='mask' the model takes such values for unknown, and fills them."
+        raise ValueError(f"{error}\n\n{remedy}") from error

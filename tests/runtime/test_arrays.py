@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from dkae._runtime.arrays import as_array, as_rows, finite_numbers, naming, real_numbers
-from dkae._runtime.rows import LazyRows
+from dkae._runtime.rows import RowArray
 
 RAGGED = [[1.0, 2.0], [1.0]]
 
@@ -76,7 +76,7 @@ def test_rows_that_can_be_indexed():
     rows = np.arange(6.0).reshape(3, 2)
     for value in (rows.tolist(), pd.DataFrame(rows), torch.tensor(rows), sparse.coo_array(rows)):
         np.testing.assert_array_equal(as_rows(value)[np.array([2, 0])], rows[[2, 0]])
-    assert isinstance(as_rows(sparse.coo_array(rows)), LazyRows)
+    assert isinstance(as_rows(sparse.coo_array(rows)), RowArray)
 
 
 def test_numbers_that_are_not_finite():

@@ -1,46 +1,254 @@
-"""Rows that are made when they are asked for: dense ones of a sparse matrix, or without gaps."""
+"""Rows that are read when they are asked for: on a disk, of a sparse matrix, or without gaps.
 
+Memory holds what was asked for, never all of them. Each part is checked when it is read, so an
+error names the row, wherever in the data it is.
+"""
+
+from __future__ import annotations
+
+import copy
+import mmap
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dkae._runtime.checks import check_number
 
-class LazyRows:
-    """Rows of an array or a sparse matrix; indexing gives a dense array in float32.
+#: Kinds of real numbers: truth values, whole numbers with and without a sign, floats.
+REAL_KINDS = "buif"
+#: What an array of rows has; other arrays of Python, and pandas, have more.
+_HAS = ("shape", "dtype", "__getitem__")
+_HAS_NOT = ("iloc", "__array_namespace__")
+#: Bytes of a mapped file that stay in memory; what is read beyond them can be read again.
+_MOST_MAPPED = 2**25
+
+
+class RowArray:
+    """Rows of any array that can be indexed; indexing gives an array in memory, in float32.
 
     Parameters
     ----------
-    source : array or sparse matrix of shape (n, d)
-        Where they come from; a sparse matrix must be indexable by rows, as CSR is.
+    source : array of shape (n, ...)
+        Anything with ``shape``, ``dtype`` and ``__getitem__`` of a slice or of ascending row
+        numbers: a NumPy memmap, a Zarr array, an HDF5 dataset, a sparse matrix in CSR format.
+    scale : float, default=1
+        What rows are divided by, such as 255 for pixels that are bytes.
+    missing : bool, default=False
+        Whether NaN stands for a missing value. If not, it is an error, when its row is read.
     fill : array of shape (d,), optional
-        What stands in place of missing values, NaN; they stay if it is not given.
+        What stands in place of missing values; they stay NaN if it is not given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dkae import RowArray
+    >>> pixels = np.arange(12, dtype=np.uint8).reshape(6, 2)  # or np.load(path, mmap_mode="r")
+    >>> RowArray(pixels, scale=255)[[4, 0]]
+    array([[0.03137255, 0.03529412],
+           [0.        , 0.00392157]], dtype=float32)
     """
 
-    ndim = 2
     dtype = np.dtype(np.float32)
 
-    def __init__(self, source: Any, fill: NDArray[Any] | None = None) -> None:
-        self.source = source
+    def __init__(
+        self,
+        source: Any,
+        *,
+        scale: float = 1.0,
+        missing: bool = False,
+        fill: NDArray[Any] | None = None,
+    ) -> None:
+        is_one = isinstance(source, RowArray)  # what was said of it still holds
+        self.source: Any = source.source if is_one else source
+        self.scale: float = check_number("scale", scale, 0, open_low=True)
+        self.scale *= source.scale if is_one else 1
+        self.missing = missing or fill is not None
         self.fill = fill
-        self.shape: tuple[int, int] = source.shape
+        self._stored_shape = _shape_of(self.source)
+        self.shape = _shape_of(source)
+        self._kind = np.dtype(self.source.dtype)
+        if self._kind.kind not in REAL_KINDS:
+            raise ValueError(f"X has entries of type {self._kind}: pass rows of real numbers")
+        self._n_mapped = 0
+
+    # --- an array of float32, as far as its users can tell -----------------------------------
 
     def __len__(self) -> int:
         return self.shape[0]
 
     @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
     def size(self) -> int:
         """The number of entries."""
-        return self.shape[0] * self.shape[1]
+        return int(np.prod(self.shape, dtype=np.int64))
 
     def __getitem__(self, ids: Any) -> NDArray[np.float32]:
-        part = self.source[ids]
-        rows = part.toarray() if sparse.issparse(part) else np.asarray(part)
-        if self.fill is not None:
-            rows = np.where(np.isnan(rows), self.fill, rows)
-        return np.asarray(rows, dtype=np.float32)
+        if isinstance(ids, slice):
+            start, stop, step = ids.indices(len(self))
+            if step == 1:
+                return self._read(slice(start, max(start, stop)))
+            ids = np.arange(start, stop, step)
+        numbers = np.asarray(ids)
+        if numbers.ndim == 0:
+            row: NDArray[np.float32] = self[numbers[None]][0]
+            return row
+        numbers = np.flatnonzero(numbers) if numbers.dtype == bool else numbers.astype(np.int64)
+        numbers = np.where(numbers < 0, numbers + len(self), numbers)
+        if ((numbers < 0) | (numbers >= len(self))).any():
+            raise IndexError(f"X has {len(self)} rows, and others were asked for")
+        return self._gather(numbers)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Return all rows: for those who cannot do with a part at a time."""
         return np.asarray(self[:], dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"<RowArray of shape {self.shape}, {self._kind} in {type(self.source).__name__}>"
+
+    def filled(self, fill: NDArray[Any]) -> RowArray:
+        """Return the same rows without gaps."""
+        return RowArray(self, missing=True, fill=fill)
+
+    def flattened(self) -> RowArray:
+        """Return the same rows as vectors."""
+        flat = copy.copy(self)
+        flat.shape = (len(self), int(np.prod(self.shape[1:])))
+        return flat
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def _gather(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return rows in any order, read in ascending order, each once."""
+        if len(numbers) < 2 or bool((numbers[1:] > numbers[:-1]).all()):
+            return self._read(numbers)
+        ascending, places = np.unique(numbers, return_inverse=True)
+        return self._read(ascending)[places]
+
+    def _read(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return rows in ascending order, checked."""
+        numbers = np.arange(ids.start, ids.stop) if isinstance(ids, slice) else ids
+        self._check_unchanged()
+        try:
+            part = self.source[ids]
+            values = part.toarray() if sparse.issparse(part) else np.asarray(part)
+        except Exception as error:  # whatever a store raises
+            raise ValueError(
+                f"rows {numbers[0]} to {numbers[-1]} of X, a {type(self.source).__name__}, cannot "
+                f"be read ({type(error).__name__}: {error}): is it whole, and still open?"
+            ) from error
+        self._check_part(values, (len(numbers), *self._stored_shape[1:]))
+        rows = self._as_numbers(values)
+        if self._kind.kind == "f" and not sparse.issparse(self.source):
+            self._check_finite(rows, numbers)
+        self._release(values.nbytes)
+        if self.fill is not None:
+            rows = np.where(np.isnan(rows), self.fill, rows)
+        return rows.reshape(len(numbers), *self.shape[1:])
+
+    def _as_numbers(self, values: NDArray[Any]) -> NDArray[np.float32]:
+        # A copy in all cases: nobody is to write to the source, and its memory may be released.
+        with np.errstate(over="ignore"):  # what is too large is told of as infinite
+            rows = np.array(values, dtype=np.float32, order="C")
+        if self.scale != 1:
+            rows /= np.float32(self.scale)
+        return rows
+
+    def _check_unchanged(self) -> None:
+        now = _shape_of(self.source)
+        if now != self._stored_shape:
+            raise ValueError(
+                f"X had the shape {self._stored_shape} and now has {now}: rows must not come or go "
+                "while they are read; pass a copy, or a part that stays"
+            )
+        mapped = _map_of(self.source)
+        # Reading beyond the end of a file would end the process, without a word.
+        if mapped is not None and mapped.size() < len(mapped):
+            raise ValueError(
+                f"X is mapped from a file that had {len(mapped)} bytes or more and now has "
+                f"{mapped.size()}: it was truncated; write it again"
+            )
+
+    def _check_part(self, values: NDArray[Any], expected: tuple[int, ...]) -> None:
+        if values.shape != expected:
+            raise ValueError(
+                f"X has the shape {self._stored_shape}, but gave {values.shape} where {expected} "
+                "was asked for: it must give as many rows, and as wide, as it says"
+            )
+        if values.dtype != self._kind:
+            raise ValueError(
+                f"X has the dtype {self._kind}, but gave rows of {values.dtype}: they must agree"
+            )
+
+    def _check_finite(self, rows: NDArray[np.float32], numbers: NDArray[np.int64]) -> None:
+        flat = rows.reshape(len(rows), int(np.prod(rows.shape[1:])))
+        # One sum tells ordinary rows: NaN and infinity carry over.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(flat.sum()):
+                return
+        bad = (np.isinf(flat) if self.missing else ~np.isfinite(flat)).any(axis=1)
+        if bad.any():
+            i = int(bad.argmax())
+            what = "NaN" if np.isnan(flat[i]).any() and not self.missing else "an infinite value"
+            raise ValueError(
+                f"row {numbers[i]} of X contains {what} (in float32): correct it, or leave it out"
+            )
+
+    def _release(self, n_bytes: int) -> None:
+        self._n_mapped += n_bytes
+        if self._n_mapped > _MOST_MAPPED:
+            release(self.source)
+            self._n_mapped = 0
+
+
+def is_row_array(X: Any) -> bool:
+    """Say whether rows of X are read a part at a time: it is on a disk, or of no type we know.
+
+    Arrays in memory are taken whole.
+    """
+    if isinstance(X, (RowArray, np.memmap)):
+        return True
+    if isinstance(X, (np.ndarray, np.generic, torch.Tensor)) or sparse.issparse(X):
+        return False
+    return all(hasattr(X, name) for name in _HAS) and not any(hasattr(X, n) for n in _HAS_NOT)
+
+
+def row_array(X: Any, *, missing: bool = False) -> RowArray:
+    """Return an array of rows as one whose parts are checked; a `RowArray` is one already."""
+    if isinstance(X, RowArray) and (X.missing or not missing):
+        return X
+    return RowArray(X, missing=missing)
+
+
+def chunks_of(X: Any, n_numbers: int) -> Iterator[Any]:
+    """Yield the rows of X in order, about so many numbers at a time."""
+    n = max(1, n_numbers // max(1, int(np.prod(X.shape[1:]))))
+    return (X[i : i + n] for i in range(0, len(X), n))
+
+
+def release(array: Any) -> None:
+    """Let the pages of a mapped file go: they count as memory of the process until then.
+
+    What was written to them is in the file. Not those of a private copy, which are nowhere else.
+    """
+    mapped = _map_of(array)
+    if mapped is not None and array.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
+        if array.mode != "r":
+            mapped.flush()
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def _map_of(array: Any) -> mmap.mmap | None:
+    mapped = getattr(array, "_mmap", None) if isinstance(array, np.memmap) else None
+    return mapped if isinstance(mapped, mmap.mmap) else None
+
+
+def _shape_of(source: Any) -> tuple[int, ...]:
+    return tuple(int(n) for n in source.shape)

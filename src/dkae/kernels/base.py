@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from dkae._runtime.arrays import as_array, as_rows, finite_numbers, real_numbers
+from dkae._runtime.rows import RowArray
 from dkae._runtime.states import StateMixin
 from dkae.grams import Floats, Gram, RowsGram, finite_float32
 
 
 def vectors(X: Any) -> Any:
     """Return rows as vectors: images and sequences are flattened."""
-    return X.reshape(len(X), -1) if len(getattr(X, "shape", ())) > 2 else X
+    if len(getattr(X, "shape", ())) <= 2:
+        return X
+    return X.flattened() if isinstance(X, RowArray) else X.reshape(len(X), -1)
 
 
 def check_kernel(kernel: Any) -> Kernel:

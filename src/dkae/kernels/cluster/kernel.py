@@ -24,7 +24,7 @@ from dkae._runtime.arrays import naming
 from dkae._runtime.checks import check_choice, check_integer, check_number, draw_seed
 from dkae._runtime.devices import choose_device
 from dkae._runtime.fitting import warn_caller
-from dkae._runtime.rows import LazyRows
+from dkae._runtime.rows import RowArray
 from dkae._runtime.states import check_array
 from dkae._runtime.threads import in_threads
 from dkae.grams import Floats, Rows, RowsGram
@@ -198,7 +198,7 @@ class ProbabilisticClusterKernel(
     # --- the parts of fit --------------------------------------------------------------------
 
     def _check_rows(self, X: Any, **checks: Any) -> Any:
-        if isinstance(X, LazyRows):  # dense a part at a time; somebody has checked them
+        if isinstance(X, RowArray):  # dense a part at a time; somebody has checked them
             self.n_features_in_ = X.shape[1]
             return X
         with naming("X", X):
