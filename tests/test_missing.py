@@ -12,6 +12,7 @@ from dkae import DeepKernelizedAutoencoder, load, save
 from dkae.kernels import PairwiseKernel, Precomputed
 from dkae.networks import KernelLayerNetwork
 from dkae.networks.scaling import VARIANCE
+from dkae.training import Batch
 from dkae.training.trainer import _measured
 from tests.nets import Linear
 
@@ -136,7 +137,8 @@ def test_the_reconstruction_loss_is_the_mean_over_known_entries(network, standar
 
 def test_what_stands_in_a_gap_has_no_gradient():
     outputs = torch.zeros(80, 6, requires_grad=True)
-    targets, measured = _measured(torch.from_numpy(X), outputs, None)
+    rows = torch.from_numpy(X)
+    targets, measured = _measured(Batch(rows, rows, None), outputs, None)
     loss = (measured - targets).square().mean()
     (gradient,) = torch.autograd.grad(loss, outputs)
     known = ~torch.from_numpy(GAPS)
@@ -147,7 +149,7 @@ def test_what_stands_in_a_gap_has_no_gradient():
 
 def test_a_batch_of_gaps_alone_has_no_loss():
     rows = torch.full((3, 2), torch.nan)
-    targets, outputs = _measured(rows, torch.ones(3, 2), torch.tensor(2.0))
+    targets, outputs = _measured(Batch(rows, rows, None), torch.ones(3, 2), torch.tensor(2.0))
     assert (targets - outputs).square().mean() == 0
 
 

@@ -124,7 +124,7 @@ def test_rows_are_never_dense_all_together(kernel, network, missing, monkeypatch
         monkeypatch.setattr(module, "N_CHUNK_NUMBERS", most * 12)
     monkeypatch.setattr(network_rows, "N_CHUNK_ROWS", most)
     monkeypatch.setattr(starts, "N_START_ROWS", most)
-    monkeypatch.setattr("dkae.estimator.N_SAMPLE_ROWS", most)
+    monkeypatch.setattr("dkae.fitting.N_SAMPLE_ROWS", most)
     monkeypatch.setattr("dkae.kernels.bandwidth.N_MEDIAN_ROWS", most)
     monkeypatch.setattr("dkae.metrics.comparison.N_TILE_ROWS", most)
 

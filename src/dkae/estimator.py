@@ -16,13 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from dkae._runtime.arrays import check_row_array, naming
-from dkae._runtime.checks import check_choice, check_integer, draw_seed
+from dkae._runtime.checks import check_integer
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
-from dkae._runtime.rows import RowArray, is_row_array
+from dkae._runtime.processes import speaks
+from dkae._runtime.rows import RowArray, is_row_array, row_array
 from dkae._runtime.states import StateMixin, check_finite_number
-from dkae.alignment import check_width
-from dkae.grams import Floats, Gram, check_block, finite_float32, read_block, sample_rows
-from dkae.kernels import Kernel, gram_of, kernel_named, kernel_of
+from dkae.fitting import fit_rows
+from dkae.grams import Floats, Gram, finite_float32
+from dkae.kernels import Kernel, gram_of
 from dkae.kernels.attaching import N_PROBES, HasKernel
 from dkae.kernels.formulas import EvaluatedRows
 from dkae.metrics.comparison import compare_grams
@@ -36,24 +37,12 @@ from dkae.networks import (
     decode_rows,
     encode_rows,
     scaled,
-    seeded,
 )
-from dkae.networks.statistics import Statistics
-from dkae.training import FINE_TUNING
-from dkae.training.building import build, is_own, warn_of_dominance
-from dkae.training.callbacks import check_callbacks, wants_progress
-from dkae.training.checkpoint import check_path, owned
-from dkae.training.progress import show_progress
-from dkae.training.run import Training
-from dkae.training.settings import Settings
-from dkae.training.teacher import Teacher
+from dkae.streaming import fit_loader, fit_part, is_loader
+from dkae.training import Record
+from dkae.training.building import is_own
 
 __all__ = ["DeepKernelizedAutoencoder"]
-
-#: Training rows whose block of the prior is checked before training and fixes the scale after it.
-N_SAMPLE_ROWS = 512
-#: Choices of `missing`.
-MISSING = ("error", "mask")
 
 
 class DeepKernelizedAutoencoder(
@@ -169,9 +158,10 @@ class DeepKernelizedAutoencoder(
         reconstruction only; the codes stay what they are. Its learning rate is half of
         `learning_rate_init`, and all of it for a kernel layer. "auto" is 10. 0 switches it off:
         tied weights then stay tied.
-    learning_rate : {"onecycle", "cosine", "constant"}, default="onecycle"
-        Schedule of the learning rate; "onecycle" also moves the first moment of "adam" between 0.95
-        and 0.85, as is usual with it.
+    learning_rate : {"onecycle", "cosine", "constant", "endless"}, default="onecycle"
+        Schedule of the learning rate. "endless" rises over 50 steps and then falls as
+        1 / √(1 + t/1000), however many steps there will be. "onecycle" also moves the first moment
+        of "adam" between 0.95 and 0.85, as is usual with it.
     learning_rate_init : float, default=0.002
         The (largest) learning rate of Adam.
     optimizer : "adam" or callable, default="adam"
@@ -201,6 +191,23 @@ class DeepKernelizedAutoencoder(
         as "cpu" or "cuda:0".
     precision : {"float32", "bfloat16"}, default="float32"
         Precision of the network; the losses are always in float32.
+    shuffle : {"rows", "chunks"}, default="rows"
+        Who is in a batch: any rows, or eight runs of neighbours, which a slow disk reads together.
+        If neighbours are alike, as in a file that is sorted by class, "chunks" makes batches less
+        diverse, and losses worse.
+    cache_bytes : int, optional
+        Most memory for features of all rows, which some kernels keep ("pck", "forest",
+        transformers); those of each batch are computed anew if it would take more. None is a
+        quarter of the memory of the machine.
+    engine : {"auto", "single", "distributed"}, default="auto"
+        How many processes train together: those that ``torchrun`` has started, if it has, or one.
+        `batch_size` is that of all of them.
+    compile : bool, default=False
+        Whether ``torch.compile`` translates the network first, which takes up to a minute and needs
+        a compiler.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the present weights, with the present kernel and scaling, if
+        there are any.
     random_state : int, RandomState or None, default=None
         Seed of weights, landmarks, batches and noise. With a fixed one, results are bit-identical
         on one machine with the same number of threads.
@@ -267,6 +274,14 @@ class DeepKernelizedAutoencoder(
     ((1797, 32), (1797, 64))
     """
 
+    network_: nn.Module
+    scaling_: Scaling | None
+    kernel_: Kernel | None
+    kernel_scale_: float
+    history_: list[Record]
+    n_components_: int
+    fill_: Floats | None
+
     def __init__(
         self,
         n_components: int = 500,
@@ -306,6 +321,11 @@ class DeepKernelizedAutoencoder(
         callbacks: Sequence[Any] | None = None,
         device: str | torch.device = "auto",
         precision: str = "float32",
+        shuffle: str = "rows",
+        cache_bytes: int | None = None,
+        engine: str = "auto",
+        compile: bool = False,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         epoch: str | int = "deprecated",
@@ -346,6 +366,11 @@ class DeepKernelizedAutoencoder(
         self.callbacks = callbacks
         self.device = device
         self.precision = precision
+        self.shuffle = shuffle
+        self.cache_bytes = cache_bytes
+        self.engine = engine
+        self.compile = compile
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
         self.epoch = epoch
@@ -368,9 +393,15 @@ class DeepKernelizedAutoencoder(
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows, at least two; with a network of yours also of shape (n_samples, ...).
-            Rows of a sparse matrix become dense a batch at a time.
+        X : array-like, sparse matrix, array of rows, or iterable of batches
+            Training rows, at least two, of shape (n_samples, n_features); with a network of yours
+            also of shape (n_samples, ...). Rows of a sparse matrix become dense a batch at a time.
+            An *array of rows* is anything with ``shape``, ``dtype`` and ``__getitem__`` of a slice
+            or of ascending row numbers, such as a NumPy memmap of any type, a Zarr array or an
+            HDF5 dataset: its rows are read a batch at a time, after one pass over all of them, and
+            checked as they are read; `dkae.RowArray` also scales them. An iterable of batches, such
+            as a torch ``DataLoader``, gives rows, ``(rows,)`` or ``(rows, labels)``; the first
+            20,000 rows stand for all where all would be needed, and nothing is held out.
         y : array-like of shape (n_samples,), optional
             Labels, which reach the `fit` of the kernel: kernels that are made of labels use them,
             all others ignore them.
@@ -390,7 +421,15 @@ class DeepKernelizedAutoencoder(
             The former way to pass trained layers: use `network`.
         """
         with unchanged_on_failure(self), _saying_what_masks():
-            interruption, quality = self._fit(X, y, gram, checkpoint, pretrained)
+            self._check_pretrained(pretrained)
+            if is_loader(X):
+                interruption, quality = fit_loader(self, X, gram, checkpoint)
+            else:
+                interruption, quality = fit_rows(self, X, y, gram, checkpoint, pretrained)
+        return self._end(interruption, quality)
+
+    def _end(self, interruption: KeyboardInterrupt | None, quality: Quality) -> Self:
+        """Say what became of a training."""
         if interruption is not None:
             try:
                 warn_caller(
@@ -400,95 +439,75 @@ class DeepKernelizedAutoencoder(
                 )
             finally:  # also where warnings are errors
                 raise interruption
-        quality.warn_if_bad(self.alignment_weight)
+        if speaks(self.engine):
+            quality.warn_if_bad(self.alignment_weight)
         return self
-
-    def _fit(
-        self, X: Any, y: object, gram: Any, checkpoint: Any, pretrained: Any
-    ) -> tuple[KeyboardInterrupt | None, Quality]:
-        settings, callbacks = Settings.of(self), check_callbacks(self.callbacks)
-        if wants_progress(self.verbose):
-            callbacks.append(show_progress())
-        path = check_path(checkpoint, self.random_state)
-        self._check_pretrained(pretrained)
-        check_choice("missing", self.missing, MISSING)
-        X = self._check_rows(X, reset=True)
-        self.fill_ = Statistics.of(X).mean.astype(np.float32) if self.missing == "mask" else None
-        seed = draw_seed(self.random_state)
-        prior, kernel = self._make_prior(X, y, gram)
-        if gram is None:
-            warn_of_dominance(kernel, X, getattr(self, "feature_names_in_", None))
-        built = build(self, X, kernel, seed, pretrained)
-        settings = settings.budget(built.network, len(X))
-        if settings.alignment_weight > 0 and settings.max_iter:
-            check_width(self.alignment, self.n_components, min(self.batch_size, len(X)))
-        settings.check_encoder(built.network, is_started=built.is_started)
-        rows = sample_rows(len(X), N_SAMPLE_ROWS)
-        block = read_block(prior, rows)
-        check_block(block, prior.name)
-        distils = settings.distillation and settings.alignment_weight
-        with owned(path):
-            training = Training(
-                built.maps,
-                X,
-                prior,
-                settings,
-                rng=np.random.default_rng(seed),
-                unit=built.unit,
-                landmarks=built.landmarks,
-                teacher=Teacher.of(prior, int(self.n_components), seed) if distils else None,
-                callbacks=callbacks,
-                checkpoint=path,
-            )
-            # For dropout and its like. Our own networks have none, and fits of them in threads
-            # need not wait.
-            with seeded(seed + 2 if is_own(self.network) else None):
-                interruption = training.run()
-        self.history_ = training.history.records
-        self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in self.history_)
-        self.network_, self.scaling_ = built.network, built.scaling
-        self.n_components_, self.kernel_ = int(self.n_components), kernel
-        self._stored_kernel_values = None  # of a file that this model may have come from
-        return interruption, self._note_quality(X[rows], block)
-
-    def _note_quality(self, rows: Floats, block: Floats) -> Quality:
-        """Measure the fit on a sample of the training rows."""
-        codes = encode_rows(self._maps, rows)
-        scale = 1.0 if self.scaling_ is None else self.scaling_.scale.cpu().numpy()
-        quality = Quality.of(codes, block, rows, decode_rows(self._maps, codes), scale)
-        self.kernel_scale_, self.r2_ = quality.scale, quality.r2
-        self.alignment_ = quality.alignment
-        self.centered_alignment_ = quality.centered_alignment
-        return quality
 
     @property
     def _maps(self) -> nn.Module:
         """The network between rows in the units of the data."""
         return scaled(self.network_, self.scaling_)
 
-    def transform(self, X: Any) -> Floats:
-        """Return the codes of the rows of X, in float32: the map φ into kernel space."""
+    def partial_fit(self, X: Any, y: object = None, *, gram: Any = None) -> Self:
+        """Take one pass of steps over the rows: each is in one batch.
+
+        The first call also fits the kernel and builds the network, from the rows that it gets.
+        Later ones go on from the present weights, also after `fit` and after a model was loaded,
+        and leave kernel, scaling and landmarks as they are. What learns is what learns in `fit`:
+        all of a stack, the decoder of a kernel layer. The learning rate is that of "endless",
+        whatever `learning_rate` is: nobody knows how many steps will come. The optimizer goes on
+        from call to call, but is in no model file.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, at least two; or an array of rows, as in `fit`.
+        y : array-like of shape (n_samples,), optional
+            Labels, for the `fit` of the kernel at the first call.
+        gram : array of shape (n_samples, n_samples) or Gram, optional
+            Gram matrix of these rows, if the model has no kernel.
+        """
+        with unchanged_on_failure(self), _saying_what_masks():
+            interruption, quality = fit_part(self, X, y, gram)
+        return self._end(interruption, quality)
+
+    def transform(self, X: Any, *, out: Any = None) -> Any:
+        """Return the codes of the rows of X, in float32: the map φ into kernel space.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or array of rows
+            Rows; those of an array of rows are read a part at a time.
+        out : array of shape (n_samples, n_components), optional
+            Where codes are written to, part by part, such as a memmap or a Zarr array; it is
+            returned.
+        """
         check_is_fitted(self)
         with _saying_what_masks():
-            return encode_rows(self._maps, self._check_rows(X, reset=False))
+            return encode_rows(self._maps, self._check_rows(X, reset=False), out)
 
-    def inverse_transform(self, X: Any) -> Floats:
+    def inverse_transform(self, X: Any, *, out: Any = None) -> Any:
         """Return the rows that the decoder gives for codes: the map φ⁻¹ back to input space.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_components)
+        X : array-like of shape (n_samples, n_components), or an array of rows
             Codes from `transform`, or points of code space that no input maps to.
+        out : array of shape (n_samples, n_features), optional
+            Where rows are written to, part by part; it is returned.
         """
         check_is_fitted(self)
-        with naming("codes", X):
-            codes = check_array(X, dtype=np.float32, input_name="codes")
+        if is_row_array(X) and len(X.shape) == 2:
+            codes = row_array(X)
+        else:
+            with naming("codes", X):
+                codes = check_array(X, dtype=np.float32, input_name="codes")
         if codes.shape[1] != self._n_features_out:
             raise ValueError(
                 f"codes has {codes.shape[1]} columns, but the model was fitted with "
                 f"n_components={self._n_features_out}: pass codes as transform returns them"
             )
-        return decode_rows(self._maps, codes)
+        return decode_rows(self._maps, codes, out)
 
     def gram(self, X: Any, Y: Any = None) -> Floats:
         """Return the kernel that the codes represent, ``kernel_scale_ * c(x)ᵀ c(y)``.
@@ -538,7 +557,8 @@ class DeepKernelizedAutoencoder(
                 "Gram matrix or loaded without its kernel: pass gram=, the Gram matrix of these "
                 "rows, or give the kernel back with attach_kernel(kernel)"
             )
-        return self.kernel_.on(self._kernel_rows(self._check_rows(X, reset=False), self.kernel_))
+        rows = self._kernel_rows(self._check_rows(X, reset=False), self.kernel_)
+        return self._gram_on(self.kernel_, rows)
 
     # --- what a file holds -------------------------------------------------------------------
 
@@ -550,7 +570,8 @@ class DeepKernelizedAutoencoder(
         codes /= np.sqrt(np.float32(max(abs(self.kernel_scale_), 1e-12) * self.n_components_))
         # Nearer and nearer to the first: some pair is near enough for any bandwidth to tell.
         codes[1:] = codes[0] + (codes[1:] - codes[0]) * 0.25 ** np.arange(N_PROBES - 1)[:, None]
-        return decode_rows(self._maps, codes)
+        rows: Floats = decode_rows(self._maps, codes)
+        return rows
 
     def _set_kernel(self, kernel: Kernel) -> None:
         for module in self.network_.modules():
@@ -616,20 +637,17 @@ class DeepKernelizedAutoencoder(
                 f"{self.row_shape_}: pass rows of that shape"
             )
 
-    def _make_prior(self, X: Any, y: object, gram: Any) -> tuple[Gram, Kernel | None]:
-        """Return the Gram matrix of the rows, and the kernel that it is of."""
-        if gram is not None:
-            prior = gram_of(gram, X)
-            return prior, prior.kernel
-        seen = self._kernel_rows(X, kernel_named(self))
-        kernel = kernel_of(self, seen, y)
-        return kernel.on(seen), kernel
-
     def _kernel_rows(self, X: Any, kernel: Kernel) -> Any:
         """Return the rows as the kernel sees them: as they are, if it can take missing values."""
         if self.fill_ is None or kernel.takes_missing:
             return X
         return X.filled(self.fill_) if isinstance(X, RowArray) else RowArray(X, fill=self.fill_)
+
+    def _gram_on(self, kernel: Kernel, X: Any) -> Gram:
+        if self.cache_bytes is None:  # a kernel of the user's need not know of it
+            return kernel.on(X)
+        budget = check_integer("cache_bytes", self.cache_bytes, at_least=0)
+        return kernel.on(X, cache_bytes=budget)  # type: ignore[call-arg]
 
     # --- the scikit-learn contract -----------------------------------------------------------
 

@@ -67,7 +67,7 @@ def test_the_attributes_are_those_of_dense_matrices(network, standardize):
 
 
 def test_of_many_rows_a_sample_is_measured(monkeypatch):
-    monkeypatch.setattr("dkae.estimator.N_SAMPLE_ROWS", 40)
+    monkeypatch.setattr("dkae.fitting.N_SAMPLE_ROWS", 40)
     rows = np.sort(np.random.default_rng(0).choice(len(X), 40, replace=False))
     model = make().fit(X)
     codes = model.transform(X[rows]).astype(np.float64)

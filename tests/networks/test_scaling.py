@@ -14,7 +14,7 @@ from torch import nn
 from dkae import DeepKernelizedAutoencoder
 from dkae.networks import Scaled, Scaling, StackedNetwork, scaled, statistics
 from dkae.networks.scaling import VARIANCE
-from dkae.networks.statistics import Statistics, learn_scaling, value_range
+from dkae.networks.statistics import Statistics, learn_scaling
 from dkae.recipes import paper
 from tests.nets import Linear
 
@@ -54,7 +54,8 @@ def test_statistics_are_numpy_s_in_chunks_of_any_size(n, d, chunk, gaps, shift):
     rows[0] = shift  # a value of each feature at least
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(statistics, "N_CHUNK_NUMBERS", chunk)
-        found, ends = Statistics.of(rows), value_range(rows)
+        found = Statistics.of(rows)
+        ends = found.range
     exact = rows.astype(np.float64)
     np.testing.assert_allclose(found.mean, np.nanmean(exact, axis=0), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(found.variance, np.nanvar(exact, axis=0), rtol=1e-9, atol=1e-10)
@@ -68,7 +69,7 @@ def test_a_chunk_without_any_value_does_not_hide_the_range(i, monkeypatch):
     monkeypatch.setattr(statistics, "N_CHUNK_NUMBERS", 1)
     rows = np.random.default_rng(0).random((4, 3)).astype(np.float32)
     rows[i] = np.nan
-    assert value_range(rows) == (np.nanmin(rows), np.nanmax(rows))
+    assert Statistics.of(rows).range == (np.nanmin(rows), np.nanmax(rows))
 
 
 def test_statistics_of_images():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from dkae import estimator
+from dkae import fitting
 from dkae.networks import Autoencoder
 from tests.training.helpers import Killed, assert_same
 
@@ -45,7 +45,7 @@ class TestPretrainedLayers:
     ):
         model = deep(pretrain_max_iter=0).fit(rows, pretrained=lower)
         other = deep(pretrain_max_iter=0)
-        build = estimator.build
+        build = fitting.build
 
         def with_weights(*args):
             built = build(*args)
@@ -55,7 +55,7 @@ class TestPretrainedLayers:
                         p.copy_(q)
             return built
 
-        monkeypatch.setattr(estimator, "build", with_weights)
+        monkeypatch.setattr(fitting, "build", with_weights)
         assert_same(model, other.fit(rows))
         monkeypatch.undo()
         assert model.history_ != deep(pretrain_max_iter=0).fit(rows).history_

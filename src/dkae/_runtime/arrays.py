@@ -91,6 +91,13 @@ def check_row_array(
     return row_array(X, missing=missing)
 
 
+def check_out(out: Any, shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
+    """Return the array that a result of this shape is written to: `out`, or a new one."""
+    if out is None:
+        return np.empty(shape, dtype=dtype)
+    return out
+
+
 def finite_matrix(value: Any, name: str, remedy: str) -> NDArray[Any]:
     """Return a value as a matrix of finite numbers."""
     matrix = real_numbers(value, name)

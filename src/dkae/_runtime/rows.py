@@ -227,10 +227,11 @@ def row_array(X: Any, *, missing: bool = False) -> RowArray:
     return RowArray(X, missing=missing)
 
 
-def chunks_of(X: Any, n_numbers: int) -> Iterator[Any]:
-    """Yield the rows of X in order, about so many numbers at a time."""
+def chunks_of(X: Any, n_numbers: int, part: slice | None = None) -> Iterator[Any]:
+    """Yield the rows of X, or of a part of it, in order, about so many numbers at a time."""
     n = max(1, n_numbers // max(1, int(np.prod(X.shape[1:]))))
-    return (X[i : i + n] for i in range(0, len(X), n))
+    part = part or slice(0, len(X))
+    return (X[i : min(i + n, part.stop)] for i in range(part.start, part.stop, n))
 
 
 def release(array: Any) -> None:

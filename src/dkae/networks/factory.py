@@ -12,7 +12,7 @@ from dkae._runtime.fitting import warn_caller
 from dkae.grams import Floats
 from dkae.networks.sizes import hidden_sizes
 from dkae.networks.stacked import ACTIVATIONS, Autoencoder, Layer, LinearPath
-from dkae.networks.statistics import value_range
+from dkae.networks.statistics import Statistics
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,18 @@ class StackedNetwork:
             check_integer("each of hidden_layer_sizes", n, at_least=1)
 
     @classmethod
-    def of(cls, estimator: Any, X: Floats, lower: Autoencoder | None) -> Self:
+    def of(
+        cls,
+        estimator: Any,
+        X: Floats,
+        lower: Autoencoder | None,
+        statistics: Statistics | None = None,
+    ) -> Self:
         """Return the factory that an estimator's parameters describe, for the rows X."""
+        known = Statistics.of(X) if statistics is None else statistics
         n_components = check_integer("n_components", estimator.n_components, at_least=1)
         linear_path = check_number("linear_path", estimator.linear_path, 0)
-        output = choose_output_activation(estimator.output_activation, X)
+        output = choose_output_activation(estimator.output_activation, *known.range)
         if linear_path and estimator.output_activation == "auto":
             output = "identity"  # the path adds to what comes out of the stack, in its units
         return cls(
@@ -108,10 +115,9 @@ class StackedNetwork:
         return LinearPath(directions, torch.zeros(n_features), self.linear_path)
 
 
-def choose_output_activation(name: str, X: Floats) -> str:
-    """Return the activation that gives back values like those of X, where `name` is "auto"."""
+def choose_output_activation(name: str, low: float, high: float) -> str:
+    """Return the activation that gives back values of X, from `low` to `high`, for "auto"."""
     check_choice("output_activation", name, ["auto", *ACTIVATIONS])
-    low, high = value_range(X)
     in_unit_interval = low >= 0 and high <= 1
     if name == "auto":
         # Far below 1 a sigmoid is steep: what all lies in [0, 0.01] it gives back badly.

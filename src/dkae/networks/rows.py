@@ -1,11 +1,14 @@
 """A network on the rows of an array, chunk by chunk, without gradients."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dkae._runtime.arrays import check_out
+from dkae._runtime.rows import release
 from dkae.grams import Floats
 from dkae.networks.protocol import evaluating
 
@@ -15,22 +18,26 @@ N_CHUNK_ROWS = 4096
 N_CHUNK_NUMBERS = 2**26
 
 
-def encode_rows(network: nn.Module, X: Floats) -> Floats:
-    """Return the codes of the rows of an array."""
-    return _in_chunks(network, network.encode, X, "X", "codes")  # type: ignore[arg-type]
+def encode_rows(network: nn.Module, X: Any, out: Any = None) -> Any:
+    """Return the codes of the rows of an array, written to `out` if that is given."""
+    return _in_chunks(network, network.encode, X, out, ("X", "codes"))  # type: ignore[arg-type]
 
 
-def decode_rows(network: nn.Module, codes: Floats) -> Floats:
-    """Return the rows that an array of codes decodes to."""
-    return _in_chunks(network, network.decode, codes, "codes", "rows")  # type: ignore[arg-type]
+def decode_rows(network: nn.Module, codes: Any, out: Any = None) -> Any:
+    """Return the rows that an array of codes decodes to, written to `out` if that is given."""
+    return _in_chunks(network, network.decode, codes, out, ("codes", "rows"))  # type: ignore[arg-type]
 
 
 def _in_chunks(
-    network: nn.Module, function: Callable[[Tensor], Tensor], X: Floats, name: str, result_name: str
-) -> Floats:
+    network: nn.Module,
+    function: Callable[[Tensor], Tensor],
+    X: Any,
+    out: Any,
+    names: tuple[str, str],
+) -> Any:
     """Apply one map of the network; the activations of all rows never coexist."""
     device = next(network.parameters()).device
-    result: Floats | None = None
+    result = None
     with evaluating(network), torch.inference_mode():
         n = max(1, min(N_CHUNK_ROWS, N_CHUNK_NUMBERS // int(np.prod(X.shape[1:]))))
         for i in range(0, len(X), n):
@@ -40,17 +47,20 @@ def _in_chunks(
             chunk = function(torch.from_numpy(rows).to(device))
             if result is None:
                 # One array for all: joining chunks in the end would need the memory twice.
-                result = np.empty((len(X), *chunk.shape[1:]), dtype=np.float32)
-            result[i : i + len(chunk)] = chunk.cpu().numpy()
-            bad = ~np.isfinite(result[i : i + n]).reshape(len(chunk), -1).all(axis=1)
+                result = check_out(out, (len(X), *chunk.shape[1:]))
+            values = chunk.cpu().numpy()
+            bad = ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
             if bad.any():
-                raise ValueError(_overflow(rows, i, int(bad.argmax()), name, result_name))
+                raise ValueError(_overflow(rows, i, int(bad.argmax()), names))
+            result[i : i + len(values)] = values
+            release(result)
     if result is None:
-        raise ValueError(f"{name} has no rows: pass at least one")
+        raise ValueError(f"{names[0]} has no rows: pass at least one")
     return result
 
 
-def _overflow(rows: Floats, start: int, i: int, name: str, result_name: str) -> str:
+def _overflow(rows: Floats, start: int, i: int, names: tuple[str, str]) -> str:
+    name, result_name = names
     return (
         f"row {start + i} of {name}, with entries up to {np.nanmax(np.abs(rows[i])):.3g}, has no "
         f"finite {result_name}: the network does not reach so far in float32; pass {name} in the "

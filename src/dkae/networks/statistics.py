@@ -5,8 +5,8 @@ spectrum do, one scale serves all: dividing a border pixel by its tiny deviation
 noise. The rule looks at ranges, see `SHARED_RANGE`.
 """
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dkae._runtime.checks import check_choice
+from dkae._runtime.processes import present
+from dkae._runtime.rows import chunks_of
 from dkae.grams import Floats
 from dkae.networks.scaling import Scaling
 
@@ -36,13 +38,20 @@ class Statistics(NamedTuple):
     variance: NDArray[np.float64]
     low: NDArray[Any]
     high: NDArray[Any]
+    #: How many values are known.
+    n: NDArray[np.float64]
 
     @classmethod
-    def of(cls, X: Floats) -> Self:
-        """Read the rows once, chunk by chunk; no float64 copy of them all."""
+    def of(cls, X: Any) -> "Statistics":
+        """Read the rows once, chunk by chunk, each process its share of them."""
+        parts: list[Statistics] = present().gather(cls._of_rows(X, present().part(len(X))))
+        return reduce(cls.merged, parts)
+
+    @classmethod
+    def _of_rows(cls, X: Any, own: slice) -> "Statistics":
         n, mean, squares = (np.zeros(X.shape[1:]) for _ in range(3))
         low, high = np.full(X.shape[1:], np.inf), np.full(X.shape[1:], -np.inf)
-        for part in _chunks(X):
+        for part in chunks_of(X, N_CHUNK_NUMBERS, own):
             chunk = part.astype(np.float64)
             low = np.fmin(low, np.fmin.reduce(chunk, axis=0))
             high = np.fmax(high, np.fmax.reduce(chunk, axis=0))
@@ -54,7 +63,27 @@ class Statistics(NamedTuple):
             squares += shift**2 * n * m / np.maximum(n + m, 1)
             mean += shift * m / np.maximum(n + m, 1)
             n += m
-        return cls(mean, squares / np.maximum(n, 1), low, high)
+        return cls(mean, squares / np.maximum(n, 1), low, high, n)
+
+    def merged(self, other: "Statistics") -> "Statistics":
+        """Return what is known of the rows of both."""
+        n, gap = self.n + other.n, other.mean - self.mean
+        share = other.n / np.maximum(n, 1)
+        variance = (1 - share) * self.variance + share * other.variance
+        return Statistics(
+            self.mean + share * gap,
+            variance + share * (1 - share) * np.square(gap),
+            np.fmin(self.low, other.low),
+            np.fmax(self.high, other.high),
+            n,
+        )
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the largest value of all features."""
+        return float(np.fmin.reduce(self.low, axis=None)), float(
+            np.fmax.reduce(self.high, axis=None)
+        )
 
     @property
     def share_a_unit(self) -> bool:
@@ -77,14 +106,14 @@ class Statistics(NamedTuple):
 
 
 def learn_scaling(
-    X: Floats, standardize: Any, *, fills: bool = False, scales_output: bool = True
+    X: Floats | Statistics, standardize: Any, *, fills: bool = False, scales_output: bool = True
 ) -> Scaling:
     """Return the scaling "features", "shared" or "auto", by the rule; False changes no unit.
 
     A constant feature is only centred. With `fills`, missing values are taken for the mean.
     """
     how = False if standardize is False else check_choice("standardize", standardize, STANDARDIZE)
-    statistics = Statistics.of(X)
+    statistics = X if isinstance(X, Statistics) else Statistics.of(X)
     if how == "auto":
         how = "shared" if statistics.share_a_unit else "features"
     deviation = statistics.deviation
@@ -98,15 +127,3 @@ def learn_scaling(
 
 def _tensor(values: NDArray[Any]) -> Tensor:
     return torch.from_numpy(np.asarray(values, dtype=np.float32))
-
-
-def value_range(X: Floats) -> tuple[float, float]:
-    """Return the least and the largest value; missing ones do not count."""
-    ranges = [(np.fmin.reduce(c, axis=None), np.fmax.reduce(c, axis=None)) for c in _chunks(X)]
-    low, high = zip(*ranges, strict=True)
-    return float(np.fmin.reduce(low)), float(np.fmax.reduce(high))
-
-
-def _chunks(X: Floats) -> Iterator[Floats]:
-    n = max(1, N_CHUNK_NUMBERS // int(np.prod(X.shape[1:])))
-    return (X[i : i + n] for i in range(0, len(X), n))

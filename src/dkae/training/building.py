@@ -4,6 +4,7 @@ A kernel that can be evaluated at new rows, and that a model file can hold, gets
 which starts where Nyström features end. All others get the paper's kind of encoder.
 """
 
+import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from dkae._runtime.checks import check_integer
 from dkae._runtime.fitting import warn_caller
-from dkae.grams import Floats, Rows
+from dkae.grams import Rows
 from dkae.kernels import Kernel, PairwiseKernel, ProbabilisticClusterKernel
 from dkae.kernels.formulas import knows_new_rows, rows_module
 from dkae.networks import (
@@ -70,7 +71,12 @@ def is_own(network: Any) -> bool:
 
 
 def build(
-    estimator: Any, X: Floats, kernel: Kernel | None, seed: int, lower: Autoencoder | None = None
+    estimator: Any,
+    X: Any,
+    kernel: Kernel | None,
+    seed: int,
+    lower: Autoencoder | None = None,
+    statistics: Statistics | None = None,
 ) -> Built:
     """Return the network that an estimator's parameters ask for, at its start.
 
@@ -86,18 +92,22 @@ def build(
         Of random weights and landmarks.
     lower : Autoencoder, optional
         Trained layers, the former way to pass them.
+    statistics : Statistics, optional
+        What is known of the features of X: it takes a pass over all rows to find out.
     """
+    known = Statistics.of(X) if statistics is None else statistics
     n_components = check_integer("n_components", estimator.n_components, at_least=1)
     fills = estimator.missing == "mask"
     if is_own(estimator.network):
-        built = _own(estimator, X, seed, fills)
+        built = _own(estimator, X, known, seed, fills)
     else:
-        stack = StackedNetwork.of(estimator, X, lower)
+        stack = StackedNetwork.of(estimator, X, lower, known)
         layer = choose_kernel_layer(estimator, kernel) if lower is None else None
         if layer is None or kernel is None:
-            built = _stacked(estimator, stack, X, seed, fills)
+            built = _stacked(estimator, stack, X, known, seed, fills)
         else:
-            built = _kernel_layer(estimator, layer, stack, kernel, X, seed, fills)
+            scaling = learn_scaling(known, estimator.standardize, fills=fills)
+            built = _kernel_layer(estimator, layer, stack, kernel, X, scaling, seed)
     with seeded(seed + 1):  # lazy modules draw their weights at the first rows
         check_network(built.maps, X[:2], n_components)
     return built
@@ -141,7 +151,7 @@ def _check_name(network: str) -> str:
     return network
 
 
-def _own(estimator: Any, X: Floats, seed: int, fills: bool) -> Built:
+def _own(estimator: Any, X: Any, known: Statistics, seed: int, fills: bool) -> Built:
     network = build_network(
         estimator.network, X.shape[1:], int(estimator.n_components), _generator(seed)
     )
@@ -153,14 +163,16 @@ def _own(estimator: Any, X: Floats, seed: int, fills: bool) -> Built:
         output = network.layers[0].output_activation
     elif standardize == "auto":
         standardize = False
-    scaling = _scaling(X, standardize, output, fills)
+    scaling = _scaling(known, standardize, output, fills)
     is_started = isinstance(estimator.network, nn.Module)
     return Built(network, scaling, is_started, standardize is not False)
 
 
-def _stacked(estimator: Any, stack: StackedNetwork, X: Floats, seed: int, fills: bool) -> Built:
+def _stacked(
+    estimator: Any, stack: StackedNetwork, X: Any, known: Statistics, seed: int, fills: bool
+) -> Built:
     network = build_network(stack, X.shape[1:], int(estimator.n_components), _generator(seed))
-    scaling = _scaling(X, estimator.standardize, stack.output_activation, fills)
+    scaling = _scaling(known, estimator.standardize, stack.output_activation, fills)
     start_linear_path(network, X, scaling)
     return Built(network, scaling, False, estimator.standardize is not False)
 
@@ -170,11 +182,10 @@ def _kernel_layer(
     layer: KernelLayerNetwork,
     stack: StackedNetwork,
     kernel: Kernel,
-    X: Floats,
+    X: Any,
+    scaling: Scaling,
     seed: int,
-    fills: bool,
 ) -> Built:
-    scaling = learn_scaling(X, estimator.standardize, fills=fills)
     # The decoder comes back down through the widths that lead up to a code.
     sizes, output = list(stack.hidden_layer_sizes)[::-1], stack.output_activation
     with seeded(seed):
@@ -191,22 +202,34 @@ def _kernel_layer(
     return Built(network, scaling, True, estimator.standardize is not False, landmarks)
 
 
-def _scaling(X: Floats, standardize: Any, output: str, fills: bool) -> Scaling | None:
+def built_from(model: Any) -> Built:
+    """Return the network of a fitted model, to train it further.
+
+    It is a copy: the model keeps its own until that has succeeded.
+    """
+    network = copy.deepcopy(model.network_)
+    within = network.decoder.scaling if isinstance(network, KernelLayer) else None
+    scaling = copy.deepcopy(model.scaling_) if within is None else within
+    is_somebodys = is_own(model.network) and not isinstance(network, (Autoencoder, KernelLayer))
+    keeps_units = model.standardize is False or (is_somebodys and model.standardize == "auto")
+    return Built(network, scaling, True, not keeps_units)  # type: ignore[arg-type]
+
+
+def _scaling(known: Statistics, standardize: Any, output: str, fills: bool) -> Scaling | None:
     """Return the scaling that is needed; None where rows go in as they are."""
     if standardize is False and not fills:
         return None
-    return learn_scaling(X, standardize, fills=fills, scales_output=output == "identity")
+    return learn_scaling(known, standardize, fills=fills, scales_output=output == "identity")
 
 
 def _generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def warn_of_dominance(kernel: Kernel | None, X: Floats, names: Any = None) -> None:
-    """Warn if a named kernel of X hardly depends on any feature but one."""
-    if type(kernel) is not PairwiseKernel or X.ndim != 2:
+def warn_of_dominance(kernel: Kernel | None, statistics: Statistics, names: Any = None) -> None:
+    """Warn if a named kernel hardly depends on any feature but one."""
+    if type(kernel) is not PairwiseKernel or statistics.mean.ndim != 1:
         return
-    statistics = Statistics.of(X)
     j, share = statistics.largest_share
     # Where all other features are constant, there is nothing else to see.
     if share > DOMINANT_SHARE and np.count_nonzero(statistics.deviation) > 1:

@@ -29,6 +29,9 @@ class Callback:
     copies of callbacks: look for what they note at ``best_estimator_.callbacks``.
     """
 
+    #: Whether it is told in each of several processes; else in the first alone.
+    is_for_all: bool = False
+
     def on_train_begin(self, trainer: Trainer) -> None:
         """Prepare: all phases are still to come."""
 
@@ -91,6 +94,8 @@ def check_callbacks(callbacks: Any) -> list[Any]:
 class History(Callback):
     """Keeps the record of each finished epoch."""
 
+    is_for_all = True
+
     def __init__(self) -> None:
         self.records: list[Record] = []
 
@@ -115,6 +120,7 @@ class EarlyStopping(Callback):
         Smallest gain that counts.
     """
 
+    is_for_all = True
     _STATE = ("loss", "weights", "epochs_without_gain")
 
     def __init__(self, patience: int, tol: float) -> None:

@@ -30,6 +30,7 @@ from dkae._runtime.container import (
 )
 from dkae._runtime.files import check_writable, owning
 from dkae._runtime.fitting import warn_caller
+from dkae._runtime.processes import ALONE, Processes, present
 from dkae._runtime.trees import NotPlainError, decode, encode
 from dkae.training.callbacks import Callback, Record
 from dkae.training.fingerprint import check_same_run
@@ -60,12 +61,20 @@ _REMEDY = "delete the file to start again, or pass another path"
 
 
 class Checkpoint(Callback):
-    """Keeps the state of a run, known by its fingerprint, in a file; resumes if there is one."""
+    """Keeps the state of a run, known by its fingerprint, in a file; resumes if there is one.
 
-    def __init__(self, path: Path, run: dict[str, Any]) -> None:
+    Of several processes the first reads and writes it, and tells the others what it has read.
+    """
+
+    is_for_all = True
+
+    def __init__(self, path: Path, run: dict[str, Any], processes: Processes = ALONE) -> None:
         self.path = path
         self.run = run
-        self._pending, self._is_newest_whole = _newest(path)
+        self.processes = processes
+        self._pending, self._is_newest_whole = processes.first(
+            _newest(path) if processes.is_first else (None, False)
+        )
         if self._pending is not None:
             check_same_run(path, self._pending["fingerprint"], run, self._pending["phase"])
         self._signals, self._last_write = Signals(), time.monotonic()
@@ -105,10 +114,12 @@ class Checkpoint(Callback):
         self._signals.release()
 
     def _write_if_due(self, trainer: Trainer, phase: Phase) -> None:
-        is_asked = self._signals.received is not None
-        if is_asked or time.monotonic() - self._last_write >= EVERY_SECONDS:
+        # A signal to one process is one to all: they end after the same step.
+        asked = self.processes.highest(self._signals.received or 0)
+        if asked or time.monotonic() - self._last_write >= EVERY_SECONDS:
             self.write(trainer, phase)
-        if is_asked:
+        if asked:
+            self._signals.received = asked
             self._signals.obey(f"the state of the training is in {self.path}")
 
     def write(self, trainer: Trainer, phase: Phase) -> None:
@@ -116,7 +127,7 @@ class Checkpoint(Callback):
 
         A network that has diverged is of no use, and the last good one stays.
         """
-        if not is_finite(trainer.network):
+        if not self.processes.is_first or not is_finite(trainer.network):
             return
         state = {
             "fingerprint": self.run,
@@ -212,14 +223,15 @@ def _n_entries(sums: Any) -> int:
     return len(sums) if isinstance(sums, torch.Tensor) and sums.ndim == 1 else 0
 
 
-def check_path(checkpoint: Any, random_state: Any) -> Path | None:
+def check_path(checkpoint: Any, random_state: Any, *, is_writer: bool = True) -> Path | None:
     """Return the path of a checkpoint if it can be written and read again, before any work."""
     if checkpoint is None:
         return None
     if not isinstance(checkpoint, (str, os.PathLike)):
         raise ValueError(f"checkpoint={checkpoint!r} must be the path of a file or None")
     path = Path(checkpoint).resolve()  # the file goes at the end, not a link to it
-    check_writable(path, "checkpoint")
+    if is_writer:
+        check_writable(path, "checkpoint")
     if random_state is None:
         raise ValueError(
             "checkpoint needs a fixed random_state, but it is None: the next call would start from "
@@ -230,7 +242,9 @@ def check_path(checkpoint: Any, random_state: Any) -> Path | None:
 
 def owned(path: Path | None) -> contextlib.AbstractContextManager[None]:
     """Keep other fits from the same checkpoint meanwhile."""
-    return contextlib.nullcontext() if path is None else owning(path, f"checkpoint={path}")
+    if path is None or not present().is_first:
+        return contextlib.nullcontext()
+    return owning(path, f"checkpoint={path}")
 
 
 # --- reading -------------------------------------------------------------------------------------

@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor, nn
 
+from dkae._runtime.processes import Processes
+from dkae._runtime.rows import RowArray
 from dkae.grams import Floats, Gram, MatrixGram, RowsGram, read_block, sample_rows
 from dkae.training.phases import DECODER, FINE_TUNING
 from dkae.training.settings import Settings
@@ -22,7 +25,7 @@ N_KERNEL_ROWS = 64
 _OPAQUE = ("X", "gram", "network", "initial weights")
 #: Settings that may be raised on the way, and the last phase that may be under way then.
 _MAY_GROW = {"max_iter": FINE_TUNING, "decoder_max_iter": DECODER}
-#: Rows that are hashed together: X need not lie in memory in one piece.
+#: Rows that are hashed together, or of those on a disk at all.
 N_HASHED_ROWS = 4096
 
 
@@ -30,7 +33,6 @@ def fingerprint(
     network: nn.Module, X: Floats, gram: Gram, settings: Settings, rng: np.random.Generator
 ) -> dict[str, Any]:
     """Return what a run depends on, before it has started; not the device, which may change."""
-    chunks = (X[i : i + N_HASHED_ROWS] for i in range(0, len(X), N_HASHED_ROWS))
     state = network.state_dict().values()
     weights = (t.detach().cpu().numpy() for t in state if isinstance(t, Tensor))
     return {
@@ -38,13 +40,49 @@ def fingerprint(
         "network": repr(network),
         "pretrained layers": getattr(network, "n_pretrained", 0),
         "number of rows": len(X),
-        "X": _digest(chunks),
+        "X": rows_digest(X),
         "random_state": rng.bit_generator.state,
         "initial weights": _digest(weights),
         "gram": _matrix_digest(gram),
         # Kept as numbers: their last digits change with the number of threads.
         "kernel": torch.from_numpy(read_block(gram, sample_rows(len(gram), N_KERNEL_ROWS))),
     }
+
+
+def rows_digest(X: Any) -> str:
+    """Return a digest of the rows: of all in memory, of some on a disk, which may be large."""
+    if isinstance(X, RowArray) and not sparse.issparse(X.source):
+        return _digest([X[sample_rows(len(X), N_HASHED_ROWS)]])
+    return _digest(X[i : i + N_HASHED_ROWS] for i in range(0, len(X), N_HASHED_ROWS))
+
+
+def _described(model: Any, X: Any) -> dict[str, Any]:
+    """Return what all processes of a run must agree in: the parameters, and the rows."""
+    params = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+    # What differs by right: GPUs have numbers, and the first process alone speaks.
+    others = {
+        name: params[name] for name in params if name not in ("device", "verbose", "callbacks")
+    }
+    described = {name: _without_addresses(repr(value)) for name, value in others.items()}
+    return {**described, "the shape of X": str(X.shape), "X": rows_digest(X)}
+
+
+def check_same_on_all(processes: Processes, model: Any, X: Any) -> None:
+    """Refuse to work with processes that have other parameters or data, before any work."""
+    if processes.size == 1:
+        return
+    first, *others = processes.gather(_described(model, X))
+    for rank, there in enumerate(others, 1):
+        differences = [
+            name if name == "X" else f"{name} ({first[name]} and {there[name]})"
+            for name in first
+            if first[name] != there[name]
+        ]
+        if differences:
+            raise ValueError(
+                f"the processes of ranks 0 and {rank} differ in {', '.join(differences)}: start "
+                "all with the same parameters and the same rows"
+            )
 
 
 def _matrix_digest(gram: Gram) -> str | None:

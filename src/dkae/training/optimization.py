@@ -1,5 +1,6 @@
 """How weights move: the optimizer and the schedule of its learning rate."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,10 +40,24 @@ def _onecycle(optimizer: Optimizer, n_steps: int, is_ours: bool) -> Schedule:
     )
 
 
+#: Of the schedule without an end: steps of its rise, and those after which its decline sets in.
+RISE, DECLINE = 50, 1000
+
+
+def endless_factor(step: int) -> float:
+    """Return the part of the largest rate: up along a line, then down with the root of the step."""
+    return min(1.0, (step + 1) / RISE) / math.sqrt(1 + step / DECLINE)
+
+
+def _endless(optimizer: Optimizer, n_steps: int, is_ours: bool) -> Schedule:
+    return torch.optim.lr_scheduler.LambdaLR(optimizer, endless_factor)
+
+
 #: Learning-rate schedules by name.
 LEARNING_RATES: dict[str, Callable[[Optimizer, int, bool], Schedule]] = {
     "constant": _constant,
     "cosine": _cosine,
+    "endless": _endless,
     "onecycle": _onecycle,
 }
 

@@ -9,18 +9,22 @@ import numpy as np
 from torch import Tensor, nn
 
 from dkae._runtime.devices import choose_device, single_threaded_blas
+from dkae._runtime.processes import DistributedProcesses, local_device, present
+from dkae._runtime.rows import RowArray
 from dkae.alignment import make_measure
-from dkae.grams import Floats, Gram, Rows
+from dkae.grams import Gram, Rows
 from dkae.networks import check_decoder
 from dkae.training.callbacks import EarlyStopping, History
 from dkae.training.checkpoint import Checkpoint
+from dkae.training.distributed import DistributedEngine
 from dkae.training.engine import Engine
 from dkae.training.fingerprint import fingerprint
 from dkae.training.loss import dkae_loss
 from dkae.training.optimization import Optimization
 from dkae.training.phases import plan_phases
+from dkae.training.prefetch import Prefetching
 from dkae.training.settings import Settings
-from dkae.training.sources import BatchSource, split_rows
+from dkae.training.sources import BatchSource, Source, split_rows
 from dkae.training.teacher import Teacher
 from dkae.training.trainer import Trainer, check_finite, is_finite
 
@@ -30,14 +34,15 @@ class Training:
 
     `rng` draws the rows that are held out, the batches and the noise; differences of rows are
     measured in `unit`; `landmarks` are rows whose kernel values the network uses; `teacher` has
-    target codes; `callbacks` are those of the user and the progress bar; the file `checkpoint`
-    keeps the state.
+    target codes; `has_gaps` says that values may be missing; `callbacks` are those of the user and
+    the progress bar; the file `checkpoint` keeps the state. `source` has batches of its own, in
+    place of those of X.
     """
 
     def __init__(
         self,
         network: nn.Module,
-        X: Floats,
+        X: Any,
         gram: Gram,
         settings: Settings,
         *,
@@ -45,8 +50,10 @@ class Training:
         unit: Tensor | None = None,
         landmarks: Rows | None = None,
         teacher: Teacher | None = None,
+        has_gaps: bool = False,
         callbacks: Sequence[Any] = (),
         checkpoint: Path | None = None,
+        source: Source | None = None,
     ) -> None:
         self.network = network
         self.history = History()
@@ -59,21 +66,28 @@ class Training:
         listeners += callbacks
         if checkpoint is not None:  # the last one: it keeps what the others have made of an epoch
             run = fingerprint(network, X, gram, settings, rng)
-            listeners.append(Checkpoint(checkpoint, run))
-        engine = Engine(choose_device(settings.device), settings.precision, settings.max_grad_norm)
-        # Drawn before the state of `rng` is that of a checkpoint: the same rows in each call.
-        rows = split_rows(len(X), settings.held_out_fraction, rng)
-        source = BatchSource(
-            X,
-            gram,
-            *rows,
-            settings.batch_size,
-            settings.steps_per_epoch,
-            rng,
-            engine.device,
-            landmarks,
-            teacher,
-        )
+            listeners.append(Checkpoint(checkpoint, run, present()))
+        engine = make_engine(settings)
+        if source is None:
+            # Drawn before the state of `rng` is that of a checkpoint: the same rows in each call.
+            rows = split_rows(len(X), settings.held_out[0], rng, settings.held_out[1])
+            source = BatchSource(
+                X,
+                gram,
+                np.sort(rows[0]) if settings.shuffle == "chunks" else rows[0],
+                rows[1],
+                settings.batch_size,
+                settings.steps_per_epoch,
+                rng,
+                engine.device,
+                landmarks,
+                teacher,
+                settings.shuffle,
+                has_gaps,
+                engine.processes,
+            )
+            if isinstance(X, RowArray) or engine.device.type != "cpu":
+                source = Prefetching(source)
         loss = partial(dkae_loss, measure=make_measure(settings.alignment))
         optimization = Optimization(
             settings.optimizer, settings.learning_rate, settings.learning_rate_init
@@ -88,9 +102,21 @@ class Training:
                 self.trainer.run(self.phases)
         except KeyboardInterrupt as error:
             interruption = error
+        finally:
+            if isinstance(self.trainer.source, Prefetching):
+                self.trainer.source.close()
         self.network.eval()
         self.network.zero_grad(set_to_none=True)  # gradients take as much memory as the weights
         if interruption is not None and not is_finite(self.network):
             raise interruption  # such a model is not worth keeping
         check_finite(self.network)
         return interruption
+
+
+def make_engine(settings: Settings) -> Engine:
+    """Return the engine of the processes that work together now, or of this one."""
+    device, processes = local_device(choose_device(settings.device)), present()
+    options = (settings.precision, settings.max_grad_norm, settings.compile)
+    if isinstance(processes, DistributedProcesses):
+        return DistributedEngine(device, *options, processes)
+    return Engine(device, *options)

@@ -12,13 +12,15 @@ from dkae._runtime.fitting import warn_caller
 from dkae.alignment import make_measure
 from dkae.networks import Autoencoder, KernelLayer
 from dkae.training.optimization import LEARNING_RATES, check_optimizer
-from dkae.training.sources import batches_per_epoch
+from dkae.training.sources import SHUFFLES, batches_per_epoch
 
 #: The epochs of "auto" for a network that is drawn at random, and for one with computed codes.
 NETWORK_EPOCHS = {"max_iter": 40, "decoder_max_iter": 10}
 KERNEL_LAYER_EPOCHS = {"max_iter": 0, "decoder_max_iter": 10}
 #: With fewer rows none can be spared to watch a decoder.
 N_HELD_OUT_FROM = 40
+#: Where nobody says how many, more would take longer than the epoch that they follow.
+N_HELD_OUT_AT_MOST = 10_000
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Settings:
     tol: float
     device: Any
     precision: str
+    shuffle: str
+    compile: bool
 
     def __post_init__(self) -> None:
         make_measure(self.alignment)
@@ -81,6 +85,8 @@ class Settings:
         check_number("tol", self.tol, 0)
         choose_device(self.device)
         check_choice("precision", self.precision, PRECISIONS)
+        check_choice("shuffle", self.shuffle, SHUFFLES)
+        check_boolean("compile", self.compile)
 
     @classmethod
     def of(cls, estimator: Any) -> Self:
@@ -117,11 +123,11 @@ class Settings:
             )
 
     @property
-    def held_out_fraction(self) -> float:
-        """Share of the rows that is kept for validation."""
+    def held_out(self) -> tuple[float, int | None]:
+        """Share of the rows that is kept for validation, and how many at most."""
         if self.validation_fraction is None:
-            return 0.1 if self.early_stopping else 0.0
-        return float(self.validation_fraction)
+            return 0.1 if self.early_stopping else 0.0, N_HELD_OUT_AT_MOST
+        return float(self.validation_fraction), None
 
 
 def _check_epochs(name: str, value: Any) -> None:

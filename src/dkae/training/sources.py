@@ -15,8 +15,15 @@ import torch
 from torch import Tensor
 
 from dkae._runtime.checks import check_choice, check_integer
-from dkae.grams import Floats, Gram, Rows, read_block
+from dkae._runtime.processes import ALONE, Processes
+from dkae._runtime.rows import RowArray
+from dkae.grams import Floats, Gram, Rows, RowsGram, finite_float32, read_block
 from dkae.training.teacher import Teacher
+
+#: Ways to draw a batch.
+SHUFFLES = ("rows", "chunks")
+#: Runs of neighbouring rows that a batch of "chunks" consists of.
+N_RUNS = 8
 
 
 class Batch(NamedTuple):
@@ -32,6 +39,8 @@ class Batch(NamedTuple):
     kernel_values: Tensor | None = None
     #: Codes that the network is trained towards, (k, n_components), if there are any.
     target_codes: Tensor | None = None
+    #: The share of the entries of all processes' rows that is known, where some may be missing.
+    known_share: Tensor | None = None
 
 
 class Source(Protocol):
@@ -55,10 +64,14 @@ class Source(Protocol):
 
 @dataclass
 class BatchSource:
-    """Draws seeded batches of an array's rows."""
+    """Draws seeded batches of an array's rows.
+
+    Several processes have the same random numbers, and so the same batches: each reads its part of
+    the rows, and computes its rows of the block.
+    """
 
     #: The data, which stays where it is: a batch copies its own rows only.
-    X: Floats
+    X: Any
     #: Gram matrix of the rows of X.
     gram: Gram
     #: The rows of X that may be drawn, and those that are held out.
@@ -77,6 +90,20 @@ class BatchSource:
     landmarks: Rows | None = None
     #: Who knows target codes.
     teacher: Teacher | None = None
+    #: "rows" for any rows, or "chunks" for runs of neighbours, which a slow disk reads together.
+    shuffle: str = "rows"
+    #: Whether rows may have missing values.
+    has_gaps: bool = False
+    #: Who trains together.
+    processes: Processes = ALONE
+
+    def __post_init__(self) -> None:
+        k, n = min(self.batch_size, len(self.train_rows)), self.processes.size
+        if k % n:
+            raise ValueError(
+                f"batch_size={self.batch_size} makes batches of {k} rows, which cannot be divided "
+                f"among {n} processes: set batch_size to a multiple of {n}"
+            )
 
     @property
     def n_steps(self) -> int:
@@ -89,20 +116,21 @@ class BatchSource:
         The rows are the same with and without the prior. With `input_noise` each row of the inputs
         gets Gaussian noise of a standard deviation of its own, drawn from U(0, input_noise).
         """
-        k = min(self.batch_size, len(self.train_rows))
-        # Without replacement this is O(k) for k << n: no permutation of all n rows.
-        batch = self._batch(
-            self.rng.choice(self.train_rows, k, replace=False, shuffle=False), with_prior
-        )
-        if input_noise == 0:
+        rows = self._draw_rows(min(self.batch_size, len(self.train_rows)))
+        shape = (len(rows), *self.X.shape[1:])
+        noise = draw_noise(self.rng, shape, input_noise) if input_noise else None
+        batch = self._batch(rows, with_prior, self.processes)
+        if noise is None:
             return batch
-        return batch._replace(inputs=self._noisy(batch.inputs, input_noise), kernel_values=None)
+        own = torch.from_numpy(noise[self.processes.part(len(rows))]).to(self.device)
+        return batch._replace(inputs=batch.inputs + own, kernel_values=None)
 
     def held_out(self) -> Iterator[Batch]:
         n = len(self.held_out_rows)
         if n:
             n_blocks = math.ceil(n / min(self.batch_size, n))
-            yield from map(self._batch, np.array_split(self.held_out_rows, n_blocks))
+            blocks = np.array_split(self.held_out_rows, n_blocks)
+            yield from map(self._batch, blocks[self.processes.rank :: self.processes.size])
 
     def state_dict(self) -> dict[str, Any]:
         return dict(self.rng.bit_generator.state)
@@ -110,23 +138,52 @@ class BatchSource:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.rng.bit_generator.state = state
 
-    def _batch(self, rows: Rows, with_prior: bool = True) -> Batch:
-        x = torch.from_numpy(np.ascontiguousarray(self.X[rows])).to(self.device)
-        block = values = targets = None
-        if with_prior:
-            block = torch.from_numpy(read_block(self.gram, rows)).to(self.device)
-        if self.landmarks is not None:
-            read = read_block(self.gram, rows, self.landmarks)
-            values = torch.from_numpy(read).to(self.device)
-        if with_prior and self.teacher is not None:
-            targets = self.teacher.codes(rows).to(self.device)
-        return Batch(x, x, block, values, targets)
+    def _draw_rows(self, k: int) -> Rows:
+        length = math.ceil(k / N_RUNS)
+        n_runs, n_places = math.ceil(k / length), len(self.train_rows) // length
+        if self.shuffle == "rows" or n_places < n_runs:
+            # Without replacement this is O(k) for k << n: no permutation of all n rows.
+            return self.rng.choice(self.train_rows, k, replace=False, shuffle=False)
+        starts = length * self.rng.choice(n_places, n_runs, replace=False, shuffle=False)
+        rows: Rows = self.train_rows[(starts[:, None] + np.arange(length)).ravel()[:k]]
+        return rows
 
-    def _noisy(self, x: Tensor, largest: float) -> Tensor:
-        each_row = (len(x), *[1] * (x.ndim - 1))
-        size = self.rng.uniform(0, largest, each_row).astype(np.float32)
-        noise = size * self.rng.standard_normal(tuple(x.shape), dtype=np.float32)
-        return x + torch.from_numpy(noise).to(self.device)
+    def _batch(self, rows: Rows, with_prior: bool = True, processes: Processes = ALONE) -> Batch:
+        """Return the batch of these rows, or the part of it that is this process's."""
+        own = rows[processes.part(len(rows))]
+        x = torch.from_numpy(np.ascontiguousarray(self.X[own]))
+        block = values = targets = share = None
+        if with_prior:
+            block = _shared_block(self.gram, rows, processes).to(self.device)
+        if self.landmarks is not None:
+            values = torch.from_numpy(read_block(self.gram, own, self.landmarks)).to(self.device)
+        if with_prior and self.teacher is not None:
+            targets = processes.rows(self.teacher.codes(own)).to(self.device)
+        if self.has_gaps and processes.size > 1:
+            known = processes.rows((~x.isnan()).sum()[None].double()).sum()
+            share = (known.clamp(min=1) / (x.numel() * processes.size)).float().to(self.device)
+        x = x.to(self.device)
+        return Batch(x, x, block, values, targets, share)
+
+
+def draw_noise(rng: np.random.Generator, shape: tuple[int, ...], largest: float) -> Floats:
+    """Return noise for rows, each of a standard deviation of its own, drawn from U(0, largest)."""
+    size = rng.uniform(0, largest, (shape[0], *[1] * (len(shape) - 1))).astype(np.float32)
+    noise: Floats = size * rng.standard_normal(shape, dtype=np.float32)
+    return noise
+
+
+def _shared_block(gram: Gram, rows: Rows, processes: Processes) -> Tensor:
+    """Return the block of some rows; each process computes its rows of it."""
+    if processes.size == 1:
+        return torch.from_numpy(read_block(gram, rows))
+    own = rows[processes.part(len(rows))]
+    if isinstance(gram, RowsGram) and isinstance(gram.rows, (np.ndarray, RowArray)):
+        # Rows that another process has read are not read again.
+        mine = torch.from_numpy(np.ascontiguousarray(gram.rows[own]))
+        values = gram.function(mine.numpy(), processes.rows(mine).numpy())
+        return processes.rows(torch.from_numpy(finite_float32(values, gram.name)))
+    return processes.rows(torch.from_numpy(read_block(gram, own, rows)))
 
 
 def batches_per_epoch(n_rows: int, batch_size: int, steps_per_epoch: str | int) -> int:
@@ -147,14 +204,20 @@ def batches_per_epoch(n_rows: int, batch_size: int, steps_per_epoch: str | int) 
     return math.ceil(round(rounds**exponent, 6))
 
 
-def split_rows(n_rows: int, fraction: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
+def split_rows(
+    n_rows: int, fraction: float, rng: np.random.Generator, at_most: int | None = None
+) -> tuple[Rows, Rows]:
     """Return the rows to train on and a random `fraction` of the rows to hold out."""
     # The Gram matrix of a single row is aligned with any other.
     n_held_out = max(2, math.ceil(fraction * n_rows)) if fraction else 0
+    n_held_out = n_held_out if at_most is None else min(n_held_out, at_most)
     if n_rows - n_held_out < 2:
         raise ValueError(
             f"validation_fraction={fraction:g} of {n_rows} rows leaves fewer than 2 rows to train "
             "on: lower it or pass more rows"
         )
-    rows = rng.permutation(n_rows) if n_held_out else np.arange(n_rows)
+    # Four bytes a row, where that is enough.
+    rows: Any = np.arange(n_rows, dtype=np.int32 if n_rows < 2**31 else np.int64)
+    if n_held_out:
+        rng.shuffle(rows)
     return rows[n_held_out:], rows[:n_held_out]

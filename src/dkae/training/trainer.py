@@ -49,8 +49,9 @@ class Trainer:
         self.stop = False
         #: Whether the present phase is left out; a checkpoint sets it in `on_phase_setup`.
         self.skip = False
+        told = [c for c in self.callbacks if self.engine.processes.is_first or _is_for_all(c)]
         self._listeners = {
-            event: [getattr(c, event) for c in self.callbacks if callable(getattr(c, event, None))]
+            event: [getattr(c, event) for c in told if callable(getattr(c, event, None))]
             for event in EVENTS
         }
 
@@ -62,6 +63,7 @@ class Trainer:
             self._tell("on_train_begin")
             for phase in phases:
                 self.run_phase(phase)
+            self.engine.synchronize(self.network)
         except BaseException as error:
             self._tell_all("on_train_end", after=error)
             raise
@@ -87,10 +89,11 @@ class Trainer:
         try:
             self._tell("on_phase_begin", phase)
             with _only_these_learn(phase.network, self.parameters):
-                while self.epoch < phase.n_epochs and not self.stop:
+                self.engine.begin(phase.network, phase.alignment_weight)
+                while self.epoch < phase.n_epochs and not self._is_over():
                     if self.step == 0:  # else it began before a checkpoint
                         self._tell("on_epoch_begin", phase)
-                    if not self.stop:
+                    if not self._is_over():
                         self.run_epoch(phase)
         except BaseException as error:
             self._tell_all("on_phase_end", phase, after=error)
@@ -118,11 +121,16 @@ class Trainer:
         self.epoch, self.step, self.sums = self.epoch + 1, 0, 0
         self._tell("on_epoch_end", phase, record)
 
+    def _is_over(self) -> bool:
+        """Say whether the phase is to end; what callbacks of the first process say holds."""
+        self.stop = self.engine.processes.first(self.stop)
+        return self.stop
+
     def train_step(self, phase: Phase, batch: Batch) -> Tensor:
         """Take one step down the gradient of Eq. 8 on a batch, and return its losses."""
         losses = self.batch_losses(phase, batch)
         self.engine.update(losses.total, self.parameters, self.optimizer)
-        return _stacked(losses).detach()
+        return self.engine.mean(_stacked(losses).detach())
 
     def evaluate(self, phase: Phase) -> dict[str, float]:
         """Return the mean losses over what is held out; empty if nothing is."""
@@ -130,7 +138,8 @@ class Trainer:
         with torch.no_grad():
             held_out = self.source.held_out()
             losses = [_stacked(self.batch_losses(phase, batch)) for batch in held_out]
-        return self._named(phase, torch.stack(losses).mean(dim=0)) if losses else {}
+            mean = self.engine.mean_of(losses)
+        return {} if mean is None else self._named(phase, mean)
 
     def _named(
         self, phase: Phase, losses: Tensor, steps: Sequence[Tensor] = ()
@@ -155,7 +164,9 @@ class Trainer:
         codes, reconstructions = self.engine.forward(
             phase.network, batch.inputs, phase.is_encoder_fixed, **known
         )
-        targets, reconstructions = _measured(batch.targets, reconstructions, phase.unit)
+        targets, reconstructions = _measured(batch, reconstructions, phase.unit)
+        if batch.prior_gram is not None or batch.target_codes is not None:
+            codes = self.engine.gather(codes)
         losses = self.loss(
             targets, codes, reconstructions, batch.prior_gram, phase.alignment_weight
         )
@@ -191,20 +202,29 @@ class Trainer:
 def _lifted(batch: Batch, lift: Any) -> Batch:
     with torch.no_grad():
         activations = lift(batch.targets)
-    return batch._replace(inputs=activations, targets=activations)
+    return batch._replace(inputs=activations, targets=activations, known_share=None)
 
 
-def _measured(targets: Tensor, outputs: Tensor, unit: Tensor | None) -> tuple[Tensor, Tensor]:
+def _measured(batch: Batch, outputs: Tensor, unit: Tensor | None) -> tuple[Tensor, Tensor]:
     """Return rows and reconstructions in the unit of L_r; what is missing does not differ."""
+    targets = batch.targets
     if unit is not None:
         unit = unit.to(targets.device)
         targets, outputs = targets / unit, outputs / unit
     missing = targets.isnan()
-    if not missing.any():
+    if batch.known_share is None and not missing.any():
         return targets, outputs
     # The mean is to be over the known entries, not over all.
-    factor = (targets.numel() / (~missing).sum().clamp(min=1)).sqrt()
+    if batch.known_share is None:
+        factor = (targets.numel() / (~missing).sum().clamp(min=1)).sqrt()
+    else:
+        factor = batch.known_share.rsqrt()
     return factor * torch.where(missing, outputs, targets), factor * outputs
+
+
+def _is_for_all(callback: Any) -> bool:
+    """Say whether a callback is told in every process; others are told in the first alone."""
+    return bool(getattr(callback, "is_for_all", False))
 
 
 @contextmanager
