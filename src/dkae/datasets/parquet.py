@@ -42,7 +42,10 @@ class ParquetTable:
             stored = (self._schema.pandas_metadata or {}).get("index_columns", [])
         self.n_rows: int = self._file.metadata.num_rows
         names: list[str] = self._schema.names
+        #: Levels of the index that are not stored, but described: they stand after all columns.
+        self._ranges: list[Any] = [level for level in stored if isinstance(level, dict)]
         levels = [names.index(level) for level in stored if level in names]
+        levels += range(len(names), len(names) + len(self._ranges))
         columns = [i for i in range(len(names)) if i not in levels]
         if len(levels) > 1:  # columns like others
             columns, levels = [*levels, *columns], []
@@ -50,7 +53,6 @@ class ParquetTable:
         self.header = [self._name(i, f"level_{k}") for k, i in enumerate(columns)]
         #: Where a column stands in the file.
         self._places = [*columns, *levels]
-        self._range: Any = next((level for level in stored if isinstance(level, dict)), None)
         #: Name of the index; None if there is none.
         self.index_name = self._find_index(levels)
 
@@ -72,27 +74,25 @@ class ParquetTable:
         places = [self._places[i] for i in features]
         start = 0
         for batch in self._batches():
-            frame = batch.to_pandas(ignore_metadata=True)
+            frame = self._frame(batch, start)
             rows, text = frame_as_numbers(frame, places)
             for place in text:
                 self._refuse_text(frame.iloc[:, place], self.header[self._places.index(place)])
             self._check_finite(rows, [self.header[i] for i in features], start, gaps)
-            yield rows, [self._values(batch, frame, i, start, i in nullable) for i in others]
+            yield rows, [self._values(batch, frame, i, i in nullable) for i in others]
             start += len(rows)
 
     def _name(self, place: int, unnamed: str) -> str:
+        if place >= len(self._schema.names):
+            return str(self._ranges[place - len(self._schema.names)].get("name") or unnamed)
         name: str = self._schema.names[place]
         return unnamed if _UNNAMED.fullmatch(name) else name
 
     def _find_index(self, levels: Sequence[int]) -> str | None:
-        if levels:
-            name = self._name(levels[0], "")
-            return None if not name and self._holds_row_numbers(levels[0]) else name
-        if self._range is None:
+        if not levels:
             return None
-        name = str(self._range["name"] or "")
-        is_plain = (self._range["start"], self._range["step"], name) == (0, 1, "")
-        return None if is_plain else name
+        name = self._name(levels[0], "")
+        return None if not name and self._holds_row_numbers(levels[0]) else name
 
     def _batches(self, *places: int) -> Iterator[Any]:
         """Yield rows as they come, of all columns or of some."""
@@ -101,7 +101,18 @@ class ParquetTable:
         with _reading(self.path):
             yield from self._file.iter_batches(batch_size=n, columns=names or None)
 
+    def _frame(self, batch: Any, start: int) -> Any:
+        """Return rows as a frame; levels that are described come last."""
+        frame = batch.to_pandas(ignore_metadata=True)
+        numbers = np.arange(start, start + len(frame), dtype=np.int64)
+        for k, level in enumerate(self._ranges):
+            values = level["start"] + level["step"] * numbers
+            frame.insert(frame.shape[1], f"range {k}", values, allow_duplicates=True)
+        return frame
+
     def _holds_row_numbers(self, place: int) -> bool:
+        if self._ranges:
+            return (self._ranges[0]["start"], self._ranges[0]["step"]) == (0, 1)
         start = 0
         for batch in self._batches(place):
             values = batch.column(0).to_numpy(zero_copy_only=False)
@@ -114,19 +125,15 @@ class ParquetTable:
         """Say whether pandas would make floats or objects of whole numbers, in some pieces."""
         from pyarrow import types
 
-        if position >= len(self._places):
+        place = self._places[position]
+        if place >= len(self._schema.names):
             return False
-        kind = self._schema.types[self._places[position]]
+        kind = self._schema.types[place]
         if not (types.is_integer(kind) or types.is_boolean(kind)):
             return False
-        return any(batch.column(0).null_count for batch in self._batches(self._places[position]))
+        return any(batch.column(0).null_count for batch in self._batches(place))
 
-    def _values(
-        self, batch: Any, frame: Any, position: int, start: int, is_nullable: bool
-    ) -> NDArray[Any]:
-        if position >= len(self._places):  # an index that is not stored, but described
-            numbers = np.arange(start, start + len(frame), dtype=np.int64)
-            return np.asarray(self._range["start"] + self._range["step"] * numbers)
+    def _values(self, batch: Any, frame: Any, position: int, is_nullable: bool) -> NDArray[Any]:
         place = self._places[position]
         if is_nullable:
             return np.array(batch.column(place).to_pylist(), dtype=object)
