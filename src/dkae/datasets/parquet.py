@@ -18,8 +18,8 @@ from dkae.datasets.fields import fault_error
 from dkae.datasets.frames import INSTALL, Floats, frame_as_numbers, require_pandas
 from dkae.datasets.sizes import check_fits, n_rows_of_piece
 
-#: Bytes of a column that are read at a time: else it is a column of a whole row group.
-_BUFFER = 2**20
+#: Bytes of a column that are read at a time: else all columns of all row groups so far are held.
+_BUFFER = 2**16
 _UNNAMED = re.compile(r"__index_level_\d+__")
 
 
@@ -37,7 +37,7 @@ class ParquetTable:
         with _reading(path):
             from pyarrow import parquet
 
-            self._file = parquet.ParquetFile(path, buffer_size=_BUFFER)
+            self._file = parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
             self._schema = self._file.schema_arrow
             stored = (self._schema.pandas_metadata or {}).get("index_columns", [])
         self.n_rows: int = self._file.metadata.num_rows
