@@ -1,9 +1,9 @@
 """Commands that fit models and use them."""
 
-import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +11,26 @@ import click
 
 from dkae.cli.errors import Interrupted
 from dkae.cli.info import info
-from dkae.cli.options import DATA_HELP, example, log_to_stderr
+from dkae.cli.options import DATA_HELP, MODEL, example, log_to_stderr
 from dkae.cli.outputs import output
 from dkae.cli.parameters import parse_options
+from dkae.cli.score import score
+from dkae.cli.streams import stream, write
 from dkae.cli.tables import (
     COPIED,
     column_options,
     input_names,
     load_model,
-    prior_gram,
-    read_codes,
+    map_rows,
+    open_codes,
+    open_rows,
     read_matrix,
     read_rows,
     read_training,
+    scale_option,
     train,
-    write,
 )
 
-_MODEL = click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 _ARRAYS = ".npy .npz .csv .tsv .parquet"
 
 
@@ -44,6 +46,7 @@ _ARRAYS = ".npy .npz .csv .tsv .parquet"
 @click.argument("data")
 @output(".safetensors", kept=["checkpoint"])
 @column_options(label="passed to kernels that use labels")
+@scale_option
 @click.option(
     "--standardize",
     is_flag=True,
@@ -77,6 +80,7 @@ def fit(
     data: str,
     out: Path,
     layout: dict[str, Any],
+    scale: float,
     standardize: bool,
     recipe: str,
     gram: str | None,
@@ -96,7 +100,7 @@ def fit(
     for name in params:
         check_choice("parameter", name, model.get_params(deep=False))
     model.set_params(**params)
-    table = read_training(data, model, layout)
+    table = read_training(data, model, layout, scale)
     prior = None if gram is None else read_matrix(gram)
     with nullcontext() if quiet else log_to_stderr(), _saying_how_to_go_on(checkpoint):
         fitted = train(model, table, standardize, gram=prior, checkpoint=checkpoint)
@@ -114,22 +118,23 @@ def fit(
     epilog=example(
         "dkae transform model.safetensors mnist20k:test -o codes.npy",
         "dkae transform model.safetensors rows.csv -o codes.csv --index id --label species",
+        "dkae transform model.safetensors pixels.npy -o codes.npy --scale 255",
         note=DATA_HELP,
     )
 )
-@_MODEL
+@MODEL
 @click.argument("data")
 @output(_ARRAYS)
 @column_options(**COPIED)
-def transform(model: Path, data: str, out: Path, layout: dict[str, Any]) -> None:
-    """Map the rows of DATA into kernel space.
+@scale_option
+def transform(model: Path, data: str, out: Path, layout: dict[str, Any], scale: float) -> None:
+    """Map the rows of DATA into kernel space; they are read and written a piece at a time.
 
     If the model was fitted to a table with a header, columns are found by their names.
     """
     fitted = load_model(model)
-    table = read_rows(data, fitted, layout)
-    codes = fitted.transform(table.rows)
-    write(out, table.with_rows(codes, fitted.get_feature_names_out()), "codes")
+    rows, names = open_rows(data, fitted, layout, scale), fitted.get_feature_names_out()
+    stream(out, rows, fitted, fitted.transform, names, "codes")
 
 
 @click.command(
@@ -138,16 +143,15 @@ def transform(model: Path, data: str, out: Path, layout: dict[str, Any]) -> None
         "dkae inverse model.safetensors codes.csv -o rows.csv --index id --label species",
     )
 )
-@_MODEL
+@MODEL
 @click.argument("codes")
 @output(_ARRAYS)
 @column_options(**COPIED)
 def inverse(model: Path, codes: str, out: Path, layout: dict[str, Any]) -> None:
     """Map CODES (a file, as transform writes it) back to input space."""
     fitted = load_model(model)
-    table = read_codes(codes, fitted, layout)
-    rows = fitted.inverse_transform(table.rows)
-    write(out, table.with_rows(rows, input_names(fitted, rows)), "rows")
+    read = open_codes(codes, fitted, layout)
+    stream(out, read, fitted, fitted.inverse_transform, input_names(fitted), "rows")
 
 
 @click.command(
@@ -156,7 +160,7 @@ def inverse(model: Path, codes: str, out: Path, layout: dict[str, Any]) -> None:
         note=DATA_HELP,
     )
 )
-@_MODEL
+@MODEL
 @click.argument("noisy")
 @click.option(
     "--clean",
@@ -166,17 +170,24 @@ def inverse(model: Path, codes: str, out: Path, layout: dict[str, Any]) -> None:
 @click.option("--components", default=32, show_default=True, help="Principal components to keep.")
 @output(_ARRAYS)
 @column_options(**COPIED)
+@scale_option
 def denoise(
-    model: Path, noisy: str, clean: str, components: int, out: Path, layout: dict[str, Any]
+    model: Path,
+    noisy: str,
+    clean: str,
+    components: int,
+    out: Path,
+    layout: dict[str, Any],
+    scale: float,
 ) -> None:
     """Remove from the rows of NOISY what the codes of clean rows do not have."""
     from dkae import codespace
 
     fitted = load_model(model)
-    table = read_rows(noisy, fitted, layout)
-    clean_rows = read_rows(clean, fitted, layout | {"is_partial": True}).rows
-    rows = codespace.denoise(fitted, table.rows, clean_rows, components)
-    write(out, table.with_rows(rows, input_names(fitted, rows)), "rows")
+    rows = open_rows(noisy, fitted, layout, scale)
+    clean_rows = read_rows(clean, fitted, layout | {"is_partial": True}, scale)
+    cleaner = codespace.code_pca(fitted, clean_rows, components)
+    stream(out, rows, fitted, partial(codespace.denoise, cleaner), input_names(fitted), "rows")
 
 
 @click.command(
@@ -185,7 +196,7 @@ def denoise(
         note=DATA_HELP,
     )
 )
-@_MODEL
+@MODEL
 @click.argument("data")
 @click.option("--between", required=True, type=(int, int), help="Numbers of two rows, from 0.")
 @click.option(
@@ -197,6 +208,7 @@ def denoise(
 )
 @output(_ARRAYS)
 @column_options()
+@scale_option
 def interpolate(
     model: Path,
     data: str,
@@ -204,81 +216,20 @@ def interpolate(
     steps: int,
     out: Path,
     layout: dict[str, Any],
+    scale: float,
 ) -> None:
     """Write the rows on the straight line through kernel space between two rows of DATA."""
     from dkae import codespace
     from dkae.datasets.tables import Table
 
     fitted = load_model(model)
-    table = read_rows(data, fitted, layout).rows
+    table = map_rows(data, fitted, layout, scale)
     for row in between:
         if not 0 <= row < len(table):
             raise ValueError(f"--between {row}: DATA has rows 0 to {len(table) - 1}")
-    x, y = (table[row] for row in between)
+    x, y = (table[[row]] for row in between)
     rows = codespace.interpolate(fitted, x, y, steps)
-    write(out, Table(rows, input_names(fitted, rows)), "rows")
-
-
-@click.command(
-    epilog=example(
-        "dkae score model.safetensors mnist20k:test",
-        "dkae score model.safetensors mnist20k:test --baselines --train mnist20k:train",
-        note=DATA_HELP,
-    )
-)
-@_MODEL
-@click.argument("data")
-@click.option("--gram", help="File with the Gram matrix of the rows, if the model has no kernel.")
-@click.option("--baselines", is_flag=True, help="Also Nystroem, PCA and kernel PCA of this width.")
-@click.option("--train", help="Rows that the baselines learn from; without it they learn DATA.")
-@column_options()
-def score(
-    model: Path,
-    data: str,
-    gram: str | None,
-    baselines: bool,
-    train: str | None,
-    layout: dict[str, Any],
-) -> None:
-    """Measure on DATA how well codes represent the kernel and reconstruct the rows.
-
-    Prints JSON: the alignment A in [0, 1] beside that of a constant kernel, which is its floor; the
-    loss L_c; the centred alignment, whose floor is 0; the mean squared error; and R2, the share of
-    the variance that comes back. With --baselines the same of what the model must beat.
-    """
-    from dkae import kernels, metrics
-
-    if train is not None and not baselines:
-        raise ValueError("--train is for --baselines, which is missing: add it, or leave out both")
-    fitted = load_model(model)
-    rows = read_rows(data, fitted, layout).rows
-    matrix = None if gram is None else read_matrix(gram)
-    # First, because it raises if the kernel is missing.
-    prior = prior_gram(fitted, rows) if matrix is None else kernels.gram_of(matrix, rows)
-    codes = fitted.transform(rows)
-    back = fitted.inverse_transform(codes)
-    comparison = metrics.compare_grams(codes, prior)
-    result: dict[str, Any] = {
-        "rows": len(rows),
-        "alignment": max(0.0, comparison.alignment),
-        "constant_kernel": max(0.0, comparison.constant_alignment),
-        "alignment_loss": comparison.alignment_loss,
-        "centered_alignment": max(0.0, comparison.centered_alignment),
-        "reconstruction_mse": metrics.reconstruction_error(rows, back),
-        "r2": metrics.reconstruction_r2(rows, back),
-    }
-    if baselines:
-        from dkae.baselines import compare_with_baselines
-
-        learnt = None if train is None else read_rows(train, fitted, layout).rows
-        if learnt is not None and learnt.shape[1:] != rows.shape[1:]:
-            raise ValueError(
-                f"--train {train} has rows of shape {learnt.shape[1:]}, and DATA of "
-                f"{rows.shape[1:]}: pass rows with the same features"
-            )
-        found = compare_with_baselines(fitted, rows, learnt, gram=matrix)
-        result["baselines"] = [row._asdict() for row in found]
-    click.echo(json.dumps(result, indent=2))
+    write(out, Table(rows, input_names(fitted)), "rows")
 
 
 @contextmanager

@@ -1,11 +1,16 @@
-"""What the commands share: examples in the help, and the log."""
+"""What the commands share: the model, examples in the help, and the log."""
 
 import contextlib
 import logging
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
+import click
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+MODEL = click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
 DATA_HELP = """DATA is a file (.csv, .tsv, .parquet, .npy, .npz, file.npz:name, IDX) or a built-in
 data set: mnist20k, mnist20k:train, mnist20k:validation, mnist20k:test, digits, mnist (downloaded).

@@ -7,7 +7,8 @@ gzipped.
 import csv
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,28 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkae.datasets.errors import DataFileError
+from dkae.datasets.fields import BOOLEANS, GAPS, fault_error, is_fine, number_or_nan
 from dkae.datasets.files import is_header
 from dkae.datasets.frames import INSTALL, Floats, frame_as_numbers, import_pandas
-from dkae.datasets.lines import open_lines
+from dkae.datasets.lines import Lines, open_lines
+from dkae.datasets.sizes import N_PIECE_NUMBERS
 
-#: Fields that are gaps, by the rules of pandas.
-GAPS = frozenset(
-    {
-        "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
-        "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
-    }
-)  # fmt: skip
-_BOOLEANS = frozenset({"True", "TRUE", "true", "False", "FALSE", "false"})
 #: Numbers that are read at a time: only so many are ever held in float64.
-_CHUNK = 10_000_000
+_CHUNK = N_PIECE_NUMBERS
 #: Each takes a tenth of a millisecond, and a kilobyte.
 _MOST_COLUMNS = 1_000_000
 
+#: Rows of numbers, and the text of each column beside them.
+Piece = tuple[Floats, list[NDArray[Any]]]
+
 _UNREADABLE = (ValueError, OSError, EOFError, csv.Error, zlib.error)
-
-
-class GapError(DataFileError):
-    """A field has no number where there must be one."""
 
 
 class Fault(NamedTuple):
@@ -83,29 +77,27 @@ class DelimitedFile:
             )
         self.n_columns = len(first)
 
-    def read(
+    def pieces(
         self, features: Sequence[int], others: Sequence[int], *, gaps: bool
-    ) -> tuple[Floats, list[NDArray[Any]]]:
-        """Return columns of numbers as a matrix, and other columns as the text of their fields.
+    ) -> Iterator[Piece]:
+        """Yield columns of numbers as matrices, and other columns as the text of their fields.
 
         With `gaps`, a field without a number is NaN; else it is an error, as is any text.
         """
         read = self._read_plainly if import_pandas() is None else self._read_by_pandas
+        is_empty = True
         try:
-            rows, values = read(features, others, gaps)
+            for rows, values in read(features, others, gaps):
+                self._check_finite(rows, features, gaps)
+                is_empty = is_empty and len(rows) == 0
+                yield rows, values
         except DataFileError:
             raise
         except _UNREADABLE as error:
             self._check_fields(features, gaps, booleans=import_pandas() is not None)
             raise DataFileError(f"{self.path} is not a table of numbers: {error}") from error
-        if len(rows) == 0:
+        if is_empty:
             raise DataFileError(f"{self.path} has a header and no rows: expected rows of numbers")
-        is_fine = ~np.isinf(rows) if gaps else np.isfinite(rows)
-        if not is_fine.all():
-            faulty = [i for k, i in enumerate(features) if not is_fine[:, k].all()]
-            self._check_fields(faulty, gaps, booleans=True)
-            raise DataFileError(f"{self.path} has fields that are not finite numbers")
-        return rows, values
 
     def name_of(self, position: int) -> str:
         """Return how to speak of a column."""
@@ -123,69 +115,88 @@ class DelimitedFile:
 
     def _read_by_pandas(
         self, features: Sequence[int], others: Sequence[int], gaps: bool
-    ) -> tuple[Floats, list[NDArray[Any]]]:
-        pandas = import_pandas()
-        rows, values = [], []
-        with warnings.catch_warnings(), open_lines(self.path) as file:
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
-            try:
-                chunks = pandas.read_csv(
-                    file,
-                    sep=self.delimiter,
-                    header=None if self.header is None else 0,
-                    names=range(self.n_columns),
-                    index_col=False,
-                    dtype=dict.fromkeys(others, str),
-                    # Only for features: the names of rows are copied as they are.
-                    na_values=dict.fromkeys(features, sorted(GAPS)),
-                    keep_default_na=False,
-                    low_memory=False,
-                    chunksize=max(1, _CHUNK // self.n_columns),
-                )
-                for chunk in chunks:
-                    numbers, text = frame_as_numbers(chunk, features)
-                    self._check_no_text(text, gaps)
-                    rows.append(numbers)
-                    values.append([chunk[i].fillna("").to_numpy(object) for i in others])
-            except pandas.errors.ParserWarning as error:  # the first row is too long
-                raise ValueError(str(error)) from error
-        columns = [np.concatenate(parts) for parts in zip(*values, strict=True)]
-        return np.concatenate(rows), columns
+    ) -> Iterator[Piece]:
+        with open_lines(self.path) as file:
+            reader = _strictly(lambda: self._open_by_pandas(file, features, others))
+            while (chunk := _strictly(lambda: next(reader, None))) is not None:
+                numbers, text = frame_as_numbers(chunk, features)
+                self._check_no_text(text, gaps)
+                yield numbers, [chunk[i].fillna("").to_numpy(object) for i in others]
+
+    def _open_by_pandas(self, file: Lines, features: Sequence[int], others: Sequence[int]) -> Any:
+        return import_pandas().read_csv(
+            file,
+            sep=self.delimiter,
+            header=None if self.header is None else 0,
+            names=range(self.n_columns),
+            index_col=False,
+            dtype=dict.fromkeys(others, str),
+            # Only for features: the names of rows are copied as they are.
+            na_values=dict.fromkeys(features, sorted(GAPS)),
+            keep_default_na=False,
+            low_memory=False,
+            chunksize=self._n_rows_of_piece,
+        )
 
     def _read_plainly(
         self, features: Sequence[int], others: Sequence[int], gaps: bool
-    ) -> tuple[Floats, list[NDArray[Any]]]:
+    ) -> Iterator[Piece]:
+        records = self.records()
+        with open_lines(self.path) as file:
+            lines, n_skipped, n_rows = iter(file), self.n_header_lines, self._n_rows_of_piece
+            while len(rows := self._load(lines, features, gaps, n_skipped)):
+                yield rows, self._text_of(islice(records, len(rows)) if others else (), others)
+                if len(rows) < n_rows:
+                    break
+                n_skipped = 0
+
+    def _load(
+        self, lines: Iterator[str], features: Sequence[int], gaps: bool, n_skipped: int
+    ) -> Floats:
+        """Return the next rows, by NumPy."""
         is_whole = len(features) == self.n_columns  # NumPy then notices a line that is too long
-        with (
-            warnings.catch_warnings(),
-            np.errstate(over="ignore"),
-            open_lines(self.path) as file,
-        ):
-            warnings.filterwarnings("ignore", message=".*input contained no data")
+        with warnings.catch_warnings(), np.errstate(over="ignore"):
+            warnings.filterwarnings("ignore", message=".*input.* contained no data")
             rows: Floats = np.loadtxt(
-                iter(file),
+                lines,
                 delimiter=self.delimiter,
                 dtype=np.float32,
                 ndmin=2,
-                skiprows=self.n_header_lines,
+                skiprows=n_skipped,
+                max_rows=self._n_rows_of_piece,
                 usecols=None if is_whole else features,
                 comments=None,
                 quotechar='"',
-                converters=_number_or_nan if gaps else None,
+                converters=number_or_nan if gaps else None,
                 encoding=None,
             )
-        if is_whole and rows.size > 0:
-            if rows.shape[1] != self.n_columns:
-                raise ValueError(f"rows have {rows.shape[1]} fields, the header {self.n_columns}")
-            rows = rows[:, features]
-        if not others:
-            return rows, []
+        if rows.size == 0:
+            return np.empty((0, len(features)), dtype=np.float32)
+        if is_whole and rows.shape[1] != self.n_columns:
+            raise ValueError(f"rows have {rows.shape[1]} fields, the header {self.n_columns}")
+        return rows[:, features] if is_whole else rows
+
+    def _text_of(
+        self, records: Iterable[tuple[int, list[str]]], others: Sequence[int]
+    ) -> list[NDArray[Any]]:
+        """Return the text of columns; a line may end before them, but have no more."""
         values = []
-        for _, fields in self.records():
+        for _, fields in records:
             if len(fields) > self.n_columns:
                 raise ValueError(f"a row has {len(fields)} fields")
             values.append([fields[i] if i < len(fields) else "" for i in others])
-        return rows, list(np.array(values, dtype=object).T)
+        return list(np.array(values, dtype=object).T)
+
+    @property
+    def _n_rows_of_piece(self) -> int:
+        return max(1, _CHUNK // self.n_columns)
+
+    def _check_finite(self, rows: Floats, features: Sequence[int], gaps: bool) -> None:
+        is_fine = ~np.isinf(rows) if gaps else np.isfinite(rows)
+        if not is_fine.all():
+            faulty = [i for k, i in enumerate(features) if not is_fine[:, k].all()]
+            self._check_fields(faulty, gaps, booleans=True)
+            raise DataFileError(f"{self.path} has fields that are not finite numbers")
 
     def _check_no_text(self, positions: Sequence[int], gaps: bool) -> None:
         """Refuse columns that pandas takes for text."""
@@ -208,7 +219,7 @@ class DelimitedFile:
         hint = ""
         if self.header is None and fault.line == 1:
             hint = "; a first line that has a number in it is not taken for a header"
-        elif fault.text in _BOOLEANS and import_pandas() is None:
+        elif fault.text in BOOLEANS and import_pandas() is None:
             hint = f"; pandas reads booleans: {INSTALL}"
         raise fault_error(f"{where}, column {self.name_of(fault.position)}", fault.text, hint=hint)
 
@@ -219,44 +230,11 @@ class DelimitedFile:
                     return Fault(line, self.n_columns, fields[self.n_columns])
                 for i in positions:
                     text = fields[i] if i < len(fields) else None
-                    if not (_is_fine(text, gaps) or (booleans and text in _BOOLEANS)):
+                    if not (is_fine(text, gaps) or (booleans and text in BOOLEANS)):
                         return Fault(line, i, text)
         except _UNREADABLE:
             return None
         return None
-
-
-def fault_error(
-    where: str, text: str | None, *, kind: str = "not a number", hint: str = ""
-) -> DataFileError:
-    """Return an error that says what is wrong with a field, and what to do about it."""
-    if text is None or text in GAPS:
-        gap = "the line ends before it" if text is None else f"a gap ({text or 'an empty field'})"
-        return GapError(
-            f"{where}: {gap}; fill it, leave out its row, or its column with --columns{hint}"
-        )
-    if _is_number(text):
-        return DataFileError(
-            f"{where}: {text} is not finite in float32; correct it, or leave out its row, or its "
-            "column with --columns"
-        )
-    return DataFileError(
-        f"{where}: {text!r} is {kind}; encode the column as numbers, leave it out with --columns, "
-        f"or name it with --label or --index{hint}"
-    )
-
-
-def write_delimited(
-    path: Path, delimiter: str, columns: Sequence[tuple[str, NDArray[Any]]]
-) -> None:
-    """Write columns below their names; numbers with the nine digits that float32 needs."""
-    names = [name for name, _ in columns]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        if is_header(names):  # one with numbers would be read as a row
-            writer.writerow(names)
-        for fields in zip(*(values for _, values in columns), strict=True):
-            writer.writerow([f"{f:.9g}" if isinstance(f, np.floating) else f for f in fields])
 
 
 def _is_blank(fields: Sequence[str]) -> bool:
@@ -264,24 +242,15 @@ def _is_blank(fields: Sequence[str]) -> bool:
     return not fields or (len(fields) == 1 and fields[0] != "" and not fields[0].strip())
 
 
-def _is_fine(text: str | None, gaps: bool) -> bool:
-    if text is None or text in GAPS:
-        return gaps
-    return _is_number(text) and bool(np.isfinite(_as_float32(text)))
+def _strictly(step: Callable[[], Any]) -> Any:
+    """Take a step of pandas; what it warns of is an error.
 
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text  # which Python would allow
-
-
-def _as_float32(text: str) -> np.float32:
-    with np.errstate(over="ignore"):
-        return np.float32(float(text))
-
-
-def _number_or_nan(text: str) -> float:
-    return float("nan") if text in GAPS else float(text)
+    Not around all steps: between two pieces, warnings are somebody else's.
+    """
+    warning = import_pandas().errors.ParserWarning
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", warning)
+        try:
+            return step()
+        except warning as error:  # the first row is too long
+            raise ValueError(str(error)) from error

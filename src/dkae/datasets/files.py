@@ -17,7 +17,7 @@ from dkae._runtime.files import replacing
 from dkae.datasets.errors import DataFileError
 from dkae.datasets.idx import read_idx
 from dkae.datasets.mnist import fetch_mnist, load_mnist20k
-from dkae.datasets.npy import read_npy, read_npz
+from dkae.datasets.npy import NpyWriter, read_npy, read_npz
 
 
 def _digits() -> Bunch:
@@ -72,10 +72,8 @@ def write_array(path: Path, array: NDArray[Any], columns: Sequence[str]) -> None
     """Write an array as .npy, .npz or .csv (with the header `columns`), by the path's ending."""
     with replacing(path) as temporary:
         if path.suffix == ".npy":
-            np.save(temporary, array)
-            # NumPy does not notice when the end of a small array no longer fits on the disk.
-            if temporary.stat().st_size < array.nbytes:
-                raise OSError(f"{path} could not be written whole: is the disk full?")
+            with NpyWriter(temporary) as writer:
+                writer.append(array)
         elif path.suffix == ".npz":
             np.savez_compressed(temporary, data=array)
         else:

@@ -1,4 +1,4 @@
-"""What needs pandas, the extra ``table``: columns of a frame as numbers, and Parquet files."""
+"""What needs pandas, the extra ``table``: columns of a frame as numbers."""
 
 from collections.abc import Sequence
 from numbers import Number
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkae.datasets.errors import DataFileError
-from dkae.datasets.sizes import check_fits
 
 Floats = NDArray[np.float32]
 
@@ -61,39 +60,3 @@ def frame_as_numbers(frame: Any, positions: Sequence[int]) -> tuple[Floats, list
         else:
             rows[:, k] = numbers
     return rows, others
-
-
-def read_parquet(path: Path) -> tuple[Any, Any]:
-    """Return the frame in a file and the index that is stored with it, None if there is none.
-
-    Row numbers from 0 are no index.
-    """
-    pandas = require_pandas(path)
-    try:
-        from pyarrow import parquet
-
-        announced = parquet.read_metadata(path)
-        check_fits(path, announced.num_rows * announced.num_columns * np.float32().nbytes)
-        frame = pandas.read_parquet(path)
-    except ImportError as error:
-        raise DataFileError(f"{path} needs pyarrow: {INSTALL}") from error
-    except DataFileError:
-        raise
-    except (ValueError, OSError, NotImplementedError) as error:
-        raise DataFileError(f"{path} cannot be read as Parquet: {error}") from error
-    frame.columns = frame.columns.map(str)
-    if frame.index.name is None and frame.index.equals(pandas.RangeIndex(len(frame))):
-        return frame, None
-    if frame.index.nlevels > 1:
-        return frame.reset_index(), None
-    return frame, frame.index
-
-
-def write_parquet(path: Path, columns: Sequence[tuple[str, NDArray[Any]]]) -> None:
-    """Write columns with their names."""
-    pandas = require_pandas(path)
-    frame = pandas.DataFrame(dict(columns))
-    try:
-        frame.to_parquet(path, index=False)
-    except ImportError as error:
-        raise DataFileError(f"{path} needs pyarrow: {INSTALL}") from error

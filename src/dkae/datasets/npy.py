@@ -1,7 +1,7 @@
 """NumPy files, .npy and .npz, of numbers alone: nothing is unpickled.
 
 The header of an array is read first, from the few bytes that a header can have. What it announces
-must be what the file holds, and must fit into memory.
+must be what the file holds, and must fit into memory. An array may be written a piece at a time.
 """
 
 import io
@@ -9,7 +9,7 @@ import math
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.lib import format as npy
@@ -60,6 +60,53 @@ def read_npz(path: Path, key: str | None = None) -> NDArray[Any]:
         raise
     except _UNREADABLE as error:
         raise DataFileError(f"{path} cannot be read as .npz: {error}") from error
+
+
+class NpyWriter:
+    """Writes an array whose pieces come one by one; how many there are is known in the end.
+
+    Parameters
+    ----------
+    path : Path
+        The file. All pieces have the type of the first, and rows of its shape.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._shape: tuple[int, ...] | None = None
+
+    def __enter__(self) -> Self:
+        self._file = self.path.open("wb")
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        with self._file:
+            if error is None and self._shape is not None:
+                n_bytes = self._write_header()
+                if n_bytes != self._n_header_bytes:  # NumPy leaves space, for 21 digits
+                    raise OSError(
+                        f"{self.path}: its header grew from {self._n_header_bytes} to {n_bytes} "
+                        "bytes, and would replace rows: write fewer rows, or .csv"
+                    )
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Write rows below those that are there."""
+        if self._shape is None:
+            self._shape, self._dtype = (0, *rows.shape[1:]), rows.dtype
+            self._n_header_bytes = self._write_header()
+        if rows.shape[1:] != self._shape[1:]:
+            raise ValueError(f"rows have the shape {rows.shape[1:]}, after {self._shape[1:]}")
+        self._file.write(np.ascontiguousarray(rows, dtype=self._dtype).data)
+        self._shape = (self._shape[0] + len(rows), *self._shape[1:])
+
+    def _write_header(self) -> int:
+        """Write the header at the start of the file, and return where it ends."""
+        descr = npy.dtype_to_descr(self._dtype)
+        self._file.seek(0)
+        npy.write_array_header_1_0(
+            self._file, {"descr": descr, "fortran_order": False, "shape": self._shape}
+        )
+        return self._file.tell()
 
 
 def _choose_array(path: Path, names: list[str], key: str | None) -> str:

@@ -1,11 +1,21 @@
-"""What a file announces is checked before memory is taken: a small file can announce anything."""
+"""How much is read at a time, and what a file may announce before memory is taken for it.
+
+A small file can announce anything.
+"""
 
 import os
 
 from dkae.datasets.errors import DataFileError
 
+#: Numbers of a table that are read at a time.
+N_PIECE_NUMBERS = 2**22
 #: No byte of a deflated file stands for more.
 _LARGEST_RATIO = 1032
+
+
+def n_rows_of_piece(width: int) -> int:
+    """Return how many rows of so many numbers are read at a time."""
+    return max(1, N_PIECE_NUMBERS // max(1, width))
 
 
 def check_fits(where: object, n_bytes: int) -> None:

@@ -5,7 +5,8 @@ names. pandas, the extra ``table``, is used where it is installed, and needed fo
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,17 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae._runtime.files import replacing
 from dkae.datasets.columns import Choice, Layout, choose
-from dkae.datasets.delimited import GAPS, DelimitedFile, GapError, fault_error, write_delimited
-from dkae.datasets.errors import DataFileError
-from dkae.datasets.files import read_array, write_array
-from dkae.datasets.frames import Floats, frame_as_numbers, read_parquet, write_parquet
+from dkae.datasets.delimited import DelimitedFile
+from dkae.datasets.fields import GAPS, GapError, fault_error
+from dkae.datasets.files import read_array
+from dkae.datasets.lazy import ChangedRows, changed, divided, read_part, spool
+from dkae.datasets.parquet import ParquetTable
+from dkae.datasets.sizes import n_rows_of_piece
+from dkae.datasets.writers import DELIMITERS, PARQUET, writing
 
-__all__ = ["Column", "GapError", "Layout", "Table", "read_table", "write_table"]
+__all__ = ["Column", "GapError", "Layout", "Table", "TableReader", "read_table", "write_table"]
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-_PARQUET = ".parquet"
+#: Bytes of a file from which on its rows are not held in memory for a fit.
+N_SPOOLED_BYTES = 2**28
 _ALL = Layout()
 
 
@@ -42,19 +45,19 @@ class Table:
     Parameters
     ----------
     rows : array of shape (n_samples, n_features)
-        The features; float32 if they come from a table.
+        The features; float32 if they come from a table. They may be on a disk.
     names : list of str, optional
         Names of the features.
     index, label : Column, optional
         What identifies the rows, and their labels.
     """
 
-    rows: NDArray[Any]
+    rows: Any
     names: list[str] | None = None
     index: Column | None = None
     label: Column | None = None
 
-    def with_rows(self, rows: NDArray[Any], names: Sequence[str]) -> "Table":
+    def with_rows(self, rows: Any, names: Sequence[str]) -> "Table":
         """Return other features of the same samples."""
         return dataclasses.replace(self, rows=rows, names=list(names))
 
@@ -72,20 +75,14 @@ class Table:
             return np.array(known, dtype=object)
 
 
-def read_table(
-    source: str,
-    layout: Layout = _ALL,
-    *,
-    wanted: Sequence[str] | int | None = None,
-    or_by_order: bool = False,
-    gaps: bool = False,
-) -> Table:
-    """Return the table that `source` names: a file, or whatever `read_array` takes.
+class TableReader:
+    """A table that is read a piece at a time, as often as it is iterated over.
 
     Parameters
     ----------
     source : str
-        A file, whose first line is its header if it has no number in it, or a data set.
+        A file, whose first line is its header if it has no number in it, or a data set: whatever
+        `read_array` takes.
     layout : Layout
         Which columns are features, label and index. By default all are features; the index that
         pandas stores in a Parquet file is the index.
@@ -96,76 +93,150 @@ def read_table(
         Whether columns of which none has a wanted name are taken in their order.
     gaps : bool, default=False
         Whether gaps are NaN. If not, they are an error.
+    scale : float, default=1
+        What features are divided by.
     """
-    path = Path(source)
-    ending = _ending(path)
-    pick = partial(choose, layout=layout, wanted=wanted, or_by_order=or_by_order)
-    if path.is_file() and ending in _DELIMITERS:
-        return _read_delimited(DelimitedFile(path, _DELIMITERS[ending]), pick, gaps)
-    if path.is_file() and ending == _PARQUET:
-        return _read_parquet(path, pick, gaps)
-    return _from_array(source, read_array(source), layout)
+
+    def __init__(
+        self,
+        source: str,
+        layout: Layout = _ALL,
+        *,
+        wanted: Sequence[str] | int | None = None,
+        or_by_order: bool = False,
+        gaps: bool = False,
+        scale: float = 1.0,
+    ) -> None:
+        self.source, self.gaps, self.scale = source, gaps, scale
+        path = Path(source)
+        pick = partial(choose, source, layout=layout, wanted=wanted, or_by_order=or_by_order)
+        self._file = _open(path)
+        if self._file is None:
+            self._array = _from_array(source, read_array(source), layout)
+            if scale != 1:
+                rows = changed(self._array.rows, partial(divided, scale=scale))
+                self._array = dataclasses.replace(self._array, rows=rows)
+        elif isinstance(self._file, ParquetTable):
+            self._header: list[str] | None = self._file.header
+            self._choice = pick(self._header, len(self._file.header))
+            if self._file.index_name is not None and self._choice.index is None:
+                self._choice = dataclasses.replace(self._choice, index=len(self._file.header))
+                self._header = [*self._file.header, self._file.index_name]
+        else:
+            self._header = self._file.header
+            self._choice = pick(self._header, self._file.n_columns)
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows there are; None if only reading tells."""
+        if self._file is None:
+            return len(self._array.rows) if self._array.rows.shape else None
+        return getattr(self._file, "n_rows", None)
+
+    def __iter__(self) -> Iterator[Table]:
+        if self._file is None:
+            yield from _pieces_of(self.source, self._array, self.gaps)
+            return
+        choice = self._choice
+        others = [i for i in (choice.index, choice.label) if i is not None]
+        for rows, values in self._file.pieces(choice.features, others, gaps=self.gaps):
+            numbers = rows if self.scale == 1 else divided(rows, self.scale)
+            beside = dict(zip(others, values, strict=True))
+            yield _assemble(numbers, self._header, choice, beside)
+
+    def read(self) -> Table:
+        """Return the whole table, in memory; an array that is taken as it is stays on its disk."""
+        if self._file is None:
+            rows = self._array.rows
+            in_memory = rows[:] if isinstance(rows, ChangedRows) else rows
+            return dataclasses.replace(self._array, rows=in_memory)
+        if isinstance(self._file, ParquetTable):
+            self._file.check_fits()
+        return _joined(list(self))
+
+    def read_or_map(self) -> Table:
+        """Return the whole table; rows of large files stay on a disk, what is beside them not."""
+        if self._file is None:
+            return self._array
+        if self._file.path.stat().st_size <= N_SPOOLED_BYTES:
+            return self.read()
+        beside = []
+
+        def rows() -> Iterator[NDArray[np.float32]]:
+            for piece in self:
+                beside.append(dataclasses.replace(piece, rows=np.empty((0, 1), np.float32)))
+                yield piece.rows
+
+        spooled = spool(rows())
+        return dataclasses.replace(_joined(beside), rows=spooled)
+
+
+def read_table(source: str, layout: Layout = _ALL, **wishes: Any) -> Table:
+    """Return the table that `source` names; the parameters are those of `TableReader`."""
+    return TableReader(source, layout, **wishes).read()
 
 
 def write_table(path: Path, table: Table) -> None:
-    """Write a table by the path's ending; the index comes first, the label last.
+    """Write a table by the path's ending."""
+    with writing(path) as writer:
+        writer.append(table)
 
-    A .npy or .npz file has the rows alone. A text file has no header if a name is a number, since
-    it would be read as a row.
-    """
-    if path.suffix not in _DELIMITERS and path.suffix != _PARQUET:
-        write_array(path, table.rows, table.names or [])
+
+def checked_pieces(where: str, rows: Any, gaps: bool) -> Iterator[NDArray[Any]]:
+    """Yield the rows of an array a piece at a time; an error names the row."""
+    n = n_rows_of_piece(math.prod(rows.shape[1:]))
+    # A piece without rows, if there are none, is for the model to refuse.
+    for start in range(0, max(1, len(rows)), n):
+        part = read_part(rows, start, start + n)
+        if part.dtype.kind == "f":
+            _check_finite(where, part, start, gaps)
+        yield part
+
+
+def _open(path: Path) -> DelimitedFile | ParquetTable | None:
+    """Return the file of a table; anything else is an array."""
+    name = path.with_suffix("") if path.suffix == ".gz" else path
+    if path.is_file() and name.suffix in DELIMITERS:
+        return DelimitedFile(path, DELIMITERS[name.suffix])
+    return ParquetTable(path) if path.is_file() and name.suffix == PARQUET else None
+
+
+def _pieces_of(source: str, table: Table, gaps: bool) -> Iterator[Table]:
+    if not table.rows.shape:  # for the model to refuse
+        yield table
         return
-    if table.rows.ndim != 2:
-        raise ValueError(
-            f"{path} is a table, and rows have the shape {table.rows.shape[1:]}: write .npy"
-        )
-    columns = _columns_of(table)
-    with replacing(path) as temporary:
-        if path.suffix == _PARQUET:
-            write_parquet(temporary, [(name, _natural(values)) for name, values in columns])
-        else:
-            write_delimited(temporary, _DELIMITERS[path.suffix], columns)
+    start = 0
+    for rows in checked_pieces(source, table.rows, gaps):
+        part = slice(start, start + len(rows))
+        beside = [
+            c and Column(c.name, np.array(c.values[part])) for c in (table.index, table.label)
+        ]
+        yield Table(rows, table.names, *beside)
+        start += len(rows)
 
 
-def _read_delimited(file: DelimitedFile, pick: Callable[..., Choice], gaps: bool) -> Table:
-    choice = pick(str(file.path), file.header, file.n_columns)
-    others = [i for i in (choice.index, choice.label) if i is not None]
-    rows, values = file.read(choice.features, others, gaps=gaps)
-    return _assemble(rows, file.header, choice, dict(zip(others, values, strict=True)))
+def _check_finite(where: str, rows: NDArray[Any], start: int, gaps: bool) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(rows.sum()):  # NaN and infinity carry over
+            return
+    faulty = np.argwhere(np.isinf(rows) if gaps else ~np.isfinite(rows))
+    if len(faulty):
+        row, *column = faulty[0].tolist()
+        value = rows[tuple(faulty[0])]
+        place = f"{where}, row {start + row} (from 0), column {', '.join(map(str, column))}"
+        raise fault_error(place, "NaN" if np.isnan(value) else str(value))
 
 
-def _read_parquet(path: Path, pick: Callable[..., Choice], gaps: bool) -> Table:
-    frame, stored = read_parquet(path)
-    header = list(frame.columns)
-    choice = pick(str(path), header, len(header))
-    rows, text = frame_as_numbers(frame, choice.features)
-    if len(rows) == 0:
-        raise DataFileError(f"{path} has no rows: expected rows of numbers")
-    for position in text:
-        column = frame.iloc[:, position]
-        kind = "a date" if column.dtype.kind == "M" else "not a number"
-        present = column.dropna()
-        value = str(present.iloc[0]) if len(present) else ""
-        raise fault_error(f"{path}, column {header[position]!r}", value, kind=kind)
-    _check_finite(path, rows, [header[i] for i in choice.features], gaps)
-    others = [i for i in (choice.index, choice.label) if i is not None]
-    table = _assemble(rows, header, choice, {i: frame.iloc[:, i].to_numpy() for i in others})
-    if stored is not None and table.index is None:
-        return dataclasses.replace(
-            table, index=Column(str(stored.name or "index"), stored.to_numpy())
-        )
-    return table
+def _joined(pieces: Sequence[Table]) -> Table:
+    """Return pieces of a table as one."""
 
+    def column(parts: Sequence[Column | None]) -> Column | None:
+        known = [part for part in parts if part is not None]
+        return Column(known[0].name, np.concatenate([c.values for c in known])) if known else None
 
-def _check_finite(path: Path, rows: Floats, names: Sequence[str], gaps: bool) -> None:
-    is_faulty = np.isinf(rows) if gaps else ~np.isfinite(rows)
-    if not is_faulty.any():
-        return
-    row, column = np.argwhere(is_faulty)[0]
-    value = rows[row, column]
-    where = f"{path}, row {row} (from 0), column {names[column]!r}"
-    raise fault_error(where, "NaN" if np.isnan(value) else str(value))
+    rows = np.concatenate([piece.rows for piece in pieces])
+    index, label = column([p.index for p in pieces]), column([p.label for p in pieces])
+    return Table(rows, pieces[0].names, index, label)
 
 
 def _from_array(source: str, array: NDArray[Any], layout: Layout) -> Table:
@@ -176,11 +247,12 @@ def _from_array(source: str, array: NDArray[Any], layout: Layout) -> Table:
         raise ValueError(f"{source} has the shape {array.shape}, and so no columns to choose from")
     choice = choose(source, None, array.shape[1], layout)
     others = {i: array[:, i] for i in (choice.index, choice.label) if i is not None}
-    return _assemble(np.asarray(array[:, choice.features]), None, choice, others)
+    rows = changed(array, lambda rows: rows[:, choice.features])
+    return _assemble(rows, None, choice, others)
 
 
 def _assemble(
-    rows: NDArray[Any],
+    rows: Any,
     header: Sequence[str] | None,
     choice: Choice,
     values: dict[int, NDArray[Any]],
@@ -192,32 +264,3 @@ def _assemble(
 
     names = None if header is None else [header[i] for i in choice.features]
     return Table(rows, names, column(choice.index, "index"), column(choice.label, "label"))
-
-
-def _columns_of(table: Table) -> list[tuple[str, NDArray[Any]]]:
-    names = table.names or [f"x{i}" for i in range(table.rows.shape[1])]
-    columns: list[tuple[str, NDArray[Any]]] = list(zip(names, table.rows.T, strict=True))
-    if table.index is not None:
-        columns.insert(0, table.index)
-    if table.label is not None:
-        columns.append(table.label)
-    for name in (column.name for column in (table.index, table.label) if column is not None):
-        if [other for other, _ in columns].count(name) > 1:
-            raise ValueError(f"two columns would have the name {name!r}: rename the column")
-    return columns
-
-
-def _natural(values: NDArray[Any]) -> NDArray[Any]:
-    """Return whole numbers for text that is nothing else, such as identifiers without zeros."""
-    if values.dtype != object or not all(isinstance(value, str) for value in values):
-        return values
-    try:
-        numbers = np.array([int(value) for value in values], dtype=np.int64)
-    except (ValueError, OverflowError):
-        return values
-    return numbers if [str(number) for number in numbers] == values.tolist() else values
-
-
-def _ending(path: Path) -> str:
-    name = path.with_suffix("") if path.suffix == ".gz" else path
-    return name.suffix

@@ -1,0 +1,81 @@
+"""`dkae score`: how well codes represent the kernel, and what they must beat."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dkae.cli.options import DATA_HELP, MODEL, example
+from dkae.cli.tables import (
+    column_options,
+    load_model,
+    prior_gram,
+    read_matrix,
+    read_rows,
+    scale_option,
+)
+
+
+@click.command(
+    epilog=example(
+        "dkae score model.safetensors mnist20k:test",
+        "dkae score model.safetensors mnist20k:test --baselines --train mnist20k:train",
+        note=DATA_HELP,
+    )
+)
+@MODEL
+@click.argument("data")
+@click.option("--gram", help="File with the Gram matrix of the rows, if the model has no kernel.")
+@click.option("--baselines", is_flag=True, help="Also Nystroem, PCA and kernel PCA of this width.")
+@click.option("--train", help="Rows that the baselines learn from; without it they learn DATA.")
+@column_options()
+@scale_option
+def score(
+    model: Path,
+    data: str,
+    gram: str | None,
+    baselines: bool,
+    train: str | None,
+    layout: dict[str, Any],
+    scale: float,
+) -> None:
+    """Measure on DATA how well codes represent the kernel and reconstruct the rows.
+
+    Prints JSON: the alignment A in [0, 1] beside that of a constant kernel, which is its floor; the
+    loss L_c; the centred alignment, whose floor is 0; the mean squared error; and R2, the share of
+    the variance that comes back. With --baselines the same of what the model must beat.
+    """
+    from dkae import kernels, metrics
+
+    if train is not None and not baselines:
+        raise ValueError("--train is for --baselines, which is missing: add it, or leave out both")
+    fitted = load_model(model)
+    rows = read_rows(data, fitted, layout, scale)
+    matrix = None if gram is None else read_matrix(gram)
+    # First, because it raises if the kernel is missing.
+    prior = prior_gram(fitted, rows) if matrix is None else kernels.gram_of(matrix, rows)
+    codes = fitted.transform(rows)
+    back = fitted.inverse_transform(codes)
+    comparison = metrics.compare_grams(codes, prior)
+    result: dict[str, Any] = {
+        "rows": len(rows),
+        "alignment": max(0.0, comparison.alignment),
+        "constant_kernel": max(0.0, comparison.constant_alignment),
+        "alignment_loss": comparison.alignment_loss,
+        "centered_alignment": max(0.0, comparison.centered_alignment),
+        "reconstruction_mse": metrics.reconstruction_error(rows, back),
+        "r2": metrics.reconstruction_r2(rows, back),
+    }
+    if baselines:
+        from dkae.baselines import compare_with_baselines
+
+        learnt = None if train is None else read_rows(train, fitted, layout, scale)
+        if learnt is not None and learnt.shape[1:] != rows.shape[1:]:
+            raise ValueError(
+                f"--train {train} has rows of shape {learnt.shape[1:]}, and DATA of "
+                f"{rows.shape[1:]}: pass rows with the same features"
+            )
+        found = compare_with_baselines(fitted, rows, learnt, gram=matrix)
+        result["baselines"] = [row._asdict() for row in found]
+    click.echo(json.dumps(result, indent=2))
