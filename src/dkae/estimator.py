@@ -428,7 +428,7 @@ class DeepKernelizedAutoencoder(
                 interruption, quality = fit_rows(self, X, y, gram, checkpoint, pretrained)
         return self._end(interruption, quality)
 
-    def _end(self, interruption: KeyboardInterrupt | None, quality: Quality) -> Self:
+    def _end(self, interruption: KeyboardInterrupt | None, quality: Quality | None) -> Self:
         """Say what became of a training."""
         if interruption is not None:
             try:
@@ -439,7 +439,7 @@ class DeepKernelizedAutoencoder(
                 )
             finally:  # also where warnings are errors
                 raise interruption
-        if speaks(self.engine):
+        if quality is not None and speaks(self.engine):
             quality.warn_if_bad(self.alignment_weight)
         return self
 
@@ -468,8 +468,8 @@ class DeepKernelizedAutoencoder(
             Gram matrix of these rows, if the model has no kernel.
         """
         with unchanged_on_failure(self), _saying_what_masks():
-            interruption, quality = fit_part(self, X, y, gram)
-        return self._end(interruption, quality)
+            interruption, _ = fit_part(self, X, y, gram)
+        return self._end(interruption, None)  # it has not ended: more passes may come
 
     def transform(self, X: Any, *, out: Any = None) -> Any:
         """Return the codes of the rows of X, in float32: the map φ into kernel space.

@@ -148,7 +148,8 @@ class RowArray:
         rows = self._as_numbers(values)
         if self._kind.kind == "f" and not sparse.issparse(self.source):
             self._check_finite(rows, numbers)
-        self._release(values.nbytes)
+        # A row takes a page of the file at least.
+        self._release(max(values.nbytes, mmap.PAGESIZE * len(numbers)))
         if self.fill is not None:
             rows = np.where(np.isnan(rows), self.fill, rows)
         return rows.reshape(len(numbers), *self.shape[1:])

@@ -37,7 +37,13 @@ def clear_errors() -> Iterator[None]:
     except Exception as error:
         if os.environ.get(TRACEBACK):
             traceback.print_exc(file=sys.stderr)
-        raise click.ClickException(_describe(error)) from error
+        raise click.ClickException(_who() + _describe(error)) from error
+
+
+def _who() -> str:
+    """Return who speaks, where torchrun has started several: all of them say what went wrong."""
+    rank, size = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
+    return f"rank {rank}: " if rank and size not in ("", "1") else ""
 
 
 def one_line(text: object) -> str:
@@ -56,12 +62,17 @@ def _describe(error: Exception) -> str:
             f"this needs more memory than there is ({text[:200]}): pass fewer rows, a smaller "
             "--batch-size, or narrower layers"
         )
-    if isinstance(error, ValueError | OSError | FloatingPointError):
+    if isinstance(error, ValueError | OSError | FloatingPointError) or _is_of_another(error):
         return text
     return (
         f"{type(error).__name__}: {text}; this is a bug of dkae: please report it, with what "
         f"{TRACEBACK}=1 shows"
     )
+
+
+def _is_of_another(error: Exception) -> bool:
+    """Say whether another process of the run has failed; without importing torch for it."""
+    return type(error).__name__ == "LostProcessError"
 
 
 def _is_of_memory(error: Exception) -> bool:

@@ -89,8 +89,12 @@ def fit(
     checkpoint: str | None,
     **options: Any,
 ) -> None:
-    """Learn a feature map from DATA and save it as one file."""
+    """Learn a feature map from DATA and save it as one file.
+
+    In several processes: torchrun --nproc-per-node 2 -m dkae fit DATA -o FILE.
+    """
     from dkae._runtime.checks import check_choice
+    from dkae._runtime.processes import speaks
     from dkae.persistence import save
     from dkae.recipes import RECIPES
     from dkae.training import remove_checkpoint
@@ -104,6 +108,8 @@ def fit(
     prior = None if gram is None else read_matrix(gram)
     with nullcontext() if quiet else log_to_stderr(), _saying_how_to_go_on(checkpoint):
         fitted = train(model, table, standardize, gram=prior, checkpoint=checkpoint)
+    if not speaks(model.engine):  # all have the same model, and the first one writes it
+        return
     save(fitted, out)
     if checkpoint is not None:
         remove_checkpoint(checkpoint)
