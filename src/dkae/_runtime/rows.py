@@ -25,6 +25,8 @@ _HAS = ("shape", "dtype", "__getitem__")
 _HAS_NOT = ("iloc", "__array_namespace__")
 #: Bytes of a mapped file that stay in memory; what is read beyond them can be read again.
 _MOST_MAPPED = 2**25
+#: Linux maps so many bytes around a row that is read alone.
+_AROUND = 2**16
 
 
 class RowArray:
@@ -148,8 +150,7 @@ class RowArray:
         rows = self._as_numbers(values)
         if self._kind.kind == "f" and not sparse.issparse(self.source):
             self._check_finite(rows, numbers)
-        # A row takes a page of the file at least.
-        self._release(max(values.nbytes, mmap.PAGESIZE * len(numbers)))
+        self._release(values.nbytes + (0 if isinstance(ids, slice) else _AROUND * len(ids)))
         if self.fill is not None:
             rows = np.where(np.isnan(rows), self.fill, rows)
         return rows.reshape(len(numbers), *self.shape[1:])
