@@ -115,6 +115,10 @@ class RowsGram(Gram):
         others = None if columns is None else self.rows[columns]
         return finite_float32(self.function(self.rows[rows], others), self.name)
 
+    def kept(self) -> Any:
+        """Return what `function` takes of all rows."""
+        return self.rows
+
 
 class MatrixGram(Gram):
     """A matrix that is at hand, in memory or on disk: it is indexed, never copied.
