@@ -91,6 +91,27 @@ def check_row_array(
     return row_array(X, missing=missing)
 
 
+def check_out(out: Any, shape: tuple[int, ...], dtype: Any = np.float32, name: str = "out") -> Any:
+    """Return the array that results of this shape are written to; a new one if none is given.
+
+    It is anything with shape, dtype and assignment to slices: a memmap, a Zarr array, ...
+    """
+    if out is None:
+        return np.empty(shape, dtype)
+    if not all(hasattr(out, attribute) for attribute in ("shape", "dtype", "__setitem__")):
+        raise TypeError(
+            f"{name}={shown(out)} cannot be written to: pass an array of shape {shape}, such as "
+            "np.lib.format.open_memmap(path, 'w+', np.float32, shape)"
+        )
+    if tuple(out.shape) != shape:
+        raise ValueError(f"{name} has shape {tuple(out.shape)}: pass an array of shape {shape}")
+    if np.dtype(out.dtype).kind != "f":
+        raise ValueError(f"{name} has entries of type {out.dtype}: pass an array of floats")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ValueError(f"{name} is read-only: pass an array that can be written to")
+    return out
+
+
 def finite_matrix(value: Any, name: str, remedy: str) -> NDArray[Any]:
     """Return a value as a matrix of finite numbers."""
     matrix = real_numbers(value, name)

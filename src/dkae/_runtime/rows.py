@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -231,6 +231,19 @@ def chunks_of(X: Any, n_numbers: int) -> Iterator[Any]:
     """Yield the rows of X in order, about so many numbers at a time."""
     n = max(1, n_numbers // max(1, int(np.prod(X.shape[1:]))))
     return (X[i : i + n] for i in range(0, len(X), n))
+
+
+def write_rows(out: Any, parts: Iterable[NDArray[Any]]) -> Any:
+    """Write parts of rows into an array, one after another; a mapped file takes little memory."""
+    start = n_mapped = 0
+    for part in parts:
+        out[start : start + len(part)] = part
+        start, n_mapped = start + len(part), n_mapped + part.nbytes
+        if n_mapped > _MOST_MAPPED:
+            release(out)
+            n_mapped = 0
+    release(out)
+    return out
 
 
 def release(array: Any) -> None:
