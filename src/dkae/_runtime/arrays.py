@@ -61,9 +61,10 @@ def as_rows(X: Any, name: str = "X") -> Any:
     Rows of a sparse matrix become dense, and rows on a disk are read, when they are asked for.
     """
     if sparse.issparse(X):
-        X = RowArray(X.tocsr())
+        X = RowArray(X.tocsr(), missing=True)
     is_lazy = is_row_array(X) and not isinstance(X, np.ndarray)  # a memmap keeps its precision
-    rows = row_array(X, missing=True) if is_lazy else as_array(X, name)
+    # Who made a RowArray has said whether values may be missing.
+    rows = row_array(X, missing=not isinstance(X, RowArray)) if is_lazy else as_array(X, name)
     if not rows.shape:
         raise ValueError(
             f"{name}={shown(X)} has no rows: pass an array with one row for each sample"

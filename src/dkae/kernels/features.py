@@ -57,7 +57,8 @@ class FeatureKernel(Kernel):
     def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
         """Return the Gram matrix of the rows of `X`, from features that are held if they fit.
 
-        If they take more than `cache_bytes`, it is a `ComputedGram`; see `Kernel.on`.
+        If they take more than `cache_bytes`, it is a `ComputedGram`; see `Kernel.on`. Both have the
+        same entries, up to the round-off of Φ, which may depend on how many rows it is of.
         """
         n, describe = _count(X), self._describer()
         if n == 0 or (cache_bytes is None and n <= N_HELD_ROWS):
@@ -70,7 +71,7 @@ class FeatureKernel(Kernel):
         n_bytes = _bytes_of(sample.rows) / len(sample) * n
         is_held = n_bytes <= budget
         LOGGER.info(
-            "%s: features of %d rows take about %s, of %s that they may take: %s",
+            "%s: features of %d rows take about %s, and may take %s: %s",
             *(self, n, in_words(n_bytes), in_words(budget)),
             "held" if is_held else "computed for each batch",
         )
@@ -202,7 +203,7 @@ def _indexable(X: Any) -> Any:
     """Return rows of which some can be taken by number."""
     if sparse.issparse(X):
         return X.tocsr()
-    return as_rows(X) if is_row_array(X) and not isinstance(X, RowArray) else X
+    return as_rows(X) if is_row_array(X) else X
 
 
 def _take(X: Any, ids: Rows) -> Any:

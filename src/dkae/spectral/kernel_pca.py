@@ -367,7 +367,7 @@ class KernelPCA(
         with np.errstate(over="ignore", invalid="ignore"):
             scores = times(against_training, self.coefficients_) - self.offset_
             scores = np.asarray(scores, dtype=dtype)
-        remedy = "the kernel of these rows is too large for their type; pass X in float64, or such an out"
+        remedy = "the kernel of these rows is too large for the scores' type; pass X in float64"
         return np.asarray(finite_numbers(scores, "the scores of X", remedy))
 
     def __sklearn_is_fitted__(self) -> bool:
