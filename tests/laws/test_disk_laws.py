@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem
 
 from dkae._runtime.rows import RowArray
-from dkae.kernels import FeatureKernel, ForestKernel, Precomputed, center, normalize
+from dkae.kernels import (
+    FeatureKernel,
+    ForestKernel,
+    Precomputed,
+    ProbabilisticClusterKernel,
+    TransformerKernel,
+    center,
+    normalize,
+)
 from dkae.kernels.features import ComputedGram
 from dkae.kernels.labels import IdealKernel
 from tests.ids import plain_id
@@ -93,8 +104,9 @@ def test_the_diagonal_and_a_block_of_a_store(kernel):
 @pytest.mark.parametrize("params", [{}, {"tolerance": 0}])
 def test_posteriors_of_rows_of_float64_are_those_of_float32(params, tmp_path):
     kernel = clone(next(k for k in FEATURES if "Probabilistic" in repr(k))).set_params(**params)
-    kernel.fit(X)
-    double = RNG.uniform(0.1, 1, X.shape)
+    double = RNG.uniform(0.1, 1, X.shape) + 2.0**14  # of which float32 has few digits left
+    kernel.fit(double.astype(np.float32))
+    assert np.abs(kernel.on(double).block(ROWS) - kernel.on(Store(double)).block(ROWS)).max() > 1e-4
     expected = kernel.on(double.astype(np.float32)).block(ROWS)
     for source in (Store(double), on_disk(double, tmp_path / "X.npy")):
         np.testing.assert_array_equal(kernel.on(source).block(ROWS), expected)
@@ -145,6 +157,31 @@ def test_a_forest_is_fitted_to_a_sample(monkeypatch):
     kernel.fit(store)
     assert store.most == 15
     assert kernel.gram(X).shape == (len(X), len(X))
+
+
+WIDE = np.random.default_rng(1).integers(0, 255, (20_000, 50)).astype(np.uint8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrap", [lambda kernel: kernel, normalize, center])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        ProbabilisticClusterKernel(3, 1, random_state=0, reg_covar=1e-2),
+        ForestKernel(n_estimators=4, random_state=0),
+        TransformerKernel(Nystroem(n_components=5, random_state=0).fit(WIDE[:50])),
+    ],
+    ids=plain_id,
+)
+def test_memory_does_not_grow_with_a_mapped_file(kernel, wrap, tmp_path):
+    mapped = on_disk(WIDE, tmp_path / "X.npy")
+    kernel = wrap(kernel).fit(WIDE[:50])
+    kernel.on(mapped[:2000], cache_bytes=0)  # whatever is needed once
+    tracemalloc.start()
+    kernel.on(mapped, cache_bytes=0).block(ROWS, COLUMNS)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * WIDE.size  # a copy in float32 would be twice as large
 
 
 # --- held or computed ----------------------------------------------------------------------------
