@@ -182,6 +182,19 @@ def test_names_of_columns_are_kept():
     np.testing.assert_allclose(gram.block(ROWS), kernel.on(table).block(ROWS), atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", [pd.DataFrame, sparse.csr_array])
+def test_a_centred_kernel_takes_any_kind_for_its_part(kind):
+    params = {"max_components": 3, "n_initializations": 1, "random_state": 0, "reg_covar": 1e-2}
+    rows = kind(X)
+    if kind is pd.DataFrame:
+        rows.columns = list("abcdef")
+    kernel = center(ProbabilisticClusterKernel(**params)).fit(rows)
+    expected = center(ProbabilisticClusterKernel(**params)).fit(X).on(X).block(ROWS)
+    for cache_bytes in (None, 0):
+        block = kernel.on(rows, cache_bytes).block(ROWS)
+        np.testing.assert_allclose(block, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_the_screening_of_mixtures_is_made_once(monkeypatch):
     made, kernel = [], clusters()
 

@@ -158,11 +158,11 @@ class CenteredKernel(Kernel):
     takes_missing = NormalizedKernel.takes_missing
 
     def fit(self, X: Any, y: object = None) -> Self:
-        rows = as_rows(X)
+        rows, seen = as_rows(X), _seen(X)
         at_most = len(rows)
         if self.max_reference is not None:
             at_most = check_integer("max_reference", self.max_reference, at_least=1)
-        self.kernel_ = fitted(self.kernel, X, y)
+        self.kernel_ = fitted(self.kernel, seen, y)
         self.reference_ = rows[sample_rows(len(rows), at_most)]
         with np.errstate(over="ignore"):
             mean = np.float32(self._means(self.reference_).mean())
@@ -179,7 +179,8 @@ class CenteredKernel(Kernel):
         check_is_fitted(self)
         means = self._means(as_rows(X))
         shifts = RowsGram(means - self.mean_ / 2, partial(_outer, np.add), str(self))
-        return CombinedGram([*_grams([self.kernel_], X, cache_bytes), shifts], operator.sub, self)
+        (gram,) = _grams([self.kernel_], _seen(X), cache_bytes)
+        return CombinedGram([gram, shifts], operator.sub, self)
 
     def _check_state(self) -> None:
         _check_kernels([self.kernel, getattr(self, "kernel_", self.kernel)])
@@ -196,6 +197,11 @@ class CenteredKernel(Kernel):
             chunk = slice(i, i + N_CHUNK_ROWS)
             means[chunk] = towards(X[chunk]).mean(axis=1, dtype=np.float64)
         return means
+
+
+def _seen(X: Any) -> Any:
+    """Return rows as a part sees them: arrays, or a mapped file that it reads by chunks."""
+    return X if isinstance(X, np.memmap) else as_rows(X)
 
 
 def _grams(kernels: Sequence[Kernel], X: Any, cache_bytes: float | None) -> list[Gram]:
