@@ -1,42 +1,50 @@
-"""Arrays of rows as others keep them, for tests."""
+"""Arrays that are not in memory, as strict as the strictest of them."""
 
 from __future__ import annotations
 
 import numpy as np
 
 
-class Dataset:
-    """An array with the rules of an HDF5 dataset: a slice, or ascending row numbers, and no more.
+class Store:
+    """Rows that are read by slices or strictly ascending numbers, as those of an HDF5 dataset.
 
-    It counts the rows that are read together.
+    It counts how many rows were read at once at most.
     """
 
-    def __init__(self, array):
-        self._array = np.asarray(array)
-        self.sizes = []
-
-    @property
-    def shape(self):
-        return self._array.shape
-
-    @property
-    def dtype(self):
-        return self._array.dtype
+    def __init__(self, rows: np.ndarray) -> None:
+        self._rows = rows
+        self.shape, self.dtype = rows.shape, rows.dtype
+        self.most = 0
 
     def __getitem__(self, ids):
         if isinstance(ids, slice):
-            if ids.step not in (None, 1):
-                raise TypeError("only steps of 1 are supported")
+            assert ids.step in (None, 1)
         else:
             ids = np.asarray(ids)
-            if ids.ndim != 1 or (np.diff(ids) <= 0).any():
-                raise TypeError("Indexing elements must be in increasing order")
-        part = self._array[ids]
-        self.sizes.append(len(part))
+            assert ids.dtype.kind == "i", ids.dtype
+            assert (np.diff(ids) > 0).all(), "row numbers must be strictly ascending"
+        part = self._rows[ids]
+        self.most = max(self.most, len(part))
         return part
 
+    def __array__(self, *args, **kwargs):
+        raise AssertionError("all rows were asked for")
 
-def on_disk(array, path):
-    """Return an array as a memmap of a new file."""
-    np.save(path, array)
+
+class Results:
+    """What rows can be written to, by slices, and no more."""
+
+    def __init__(self, shape, dtype=np.float32) -> None:
+        self.rows = np.full(shape, np.nan, dtype)
+        self.shape, self.dtype = self.rows.shape, self.rows.dtype
+        self.most = 0
+
+    def __setitem__(self, ids: slice, part: np.ndarray) -> None:
+        self.most = max(self.most, len(part))
+        self.rows[ids] = part
+
+
+def on_disk(rows: np.ndarray, path) -> np.memmap:
+    """Return the same rows, mapped from a file."""
+    np.save(path, rows)
     return np.load(path, mmap_mode="r")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -214,3 +215,13 @@ def test_an_unfinished_class():
 
     with pytest.raises(TypeError, match="abstract method"):
         HalfGram()
+
+
+def test_the_diagonal_of_many_rows_takes_little_memory():
+    gram = RowsGram(np.ones((20_000, 1), np.float32), inner, "ones")
+    tracemalloc.start()
+    diagonal = gram.diagonal()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(diagonal, np.ones(20_000))
+    assert peak < 4 * diagonal.nbytes  # the blocks along it are 64 times as large

@@ -647,7 +647,7 @@ class DeepKernelizedAutoencoder(
         if self.cache_bytes is None:  # a kernel of the user's need not know of it
             return kernel.on(X)
         budget = check_integer("cache_bytes", self.cache_bytes, at_least=0)
-        return kernel.on(X, cache_bytes=budget)  # type: ignore[call-arg]
+        return kernel.on(X, cache_bytes=budget)
 
     # --- the scikit-learn contract -----------------------------------------------------------
 

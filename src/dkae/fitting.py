@@ -14,6 +14,7 @@ from dkae._runtime.processes import Processes, joined
 from dkae.alignment import check_width
 from dkae.grams import Gram, Rows, check_block, read_block, sample_rows
 from dkae.kernels import Kernel, gram_of, kernel_named, kernel_of
+from dkae.kernels.features import ComputedGram
 from dkae.metrics.quality import Quality
 from dkae.networks import decode_rows, encode_rows, scaled, seeded
 from dkae.networks.statistics import Statistics
@@ -153,8 +154,8 @@ def train(
 
 
 def _landmarks(start: Start) -> Rows | None:
-    """Return the landmarks whose kernel values are read from the Gram matrix."""
-    return start.built.landmarks
+    """Return the landmarks whose kernel values are read from the Gram matrix, if it holds them."""
+    return None if isinstance(start.prior, ComputedGram) else start.built.landmarks
 
 
 def note_quality(model: Any, rows: Any, block: Any) -> Quality:

@@ -63,8 +63,9 @@ class Gram(ABC):
     def diagonal(self) -> NDArray[Any]:
         """Return the entries on the diagonal, from small blocks along it."""
         n = len(self)
-        chunks = [np.arange(i, min(i + N_DIAGONAL_ROWS, n)) for i in range(0, n, N_DIAGONAL_ROWS)]
-        return np.concatenate([self.block(rows).diagonal() for rows in chunks])
+        chunks = (np.arange(i, min(i + N_DIAGONAL_ROWS, n)) for i in range(0, n, N_DIAGONAL_ROWS))
+        # Copies: a diagonal is a view, and would keep its block in memory.
+        return np.concatenate([self.block(rows).diagonal().copy() for rows in chunks])
 
     def __getitem__(self, ids: Any) -> Gram:
         rows = np.arange(len(self))[ids]
@@ -114,6 +115,10 @@ class RowsGram(Gram):
     def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
         others = None if columns is None else self.rows[columns]
         return finite_float32(self.function(self.rows[rows], others), self.name)
+
+    def kept(self) -> Any:
+        """Return what `function` takes of all rows."""
+        return self.rows
 
 
 class MatrixGram(Gram):

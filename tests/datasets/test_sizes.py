@@ -60,7 +60,7 @@ def test_gzipped_idx_is_read_as_far_as_announced(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress], ids=["plain", "gzip"])
 def test_idx_that_does_not_fit_is_refused(compress, tmp_path, monkeypatch):
-    monkeypatch.setattr(sizes, "_memory", lambda: 10**9)
+    monkeypatch.setattr(sizes, "total_memory", lambda: 10**9)
     path = write(tmp_path / "a", compress(idx(2**20, 2**20)))
     with pytest.raises(DataFileError, match="announces 1099511627788 bytes, and this machine has"):
         read_idx(path)
@@ -101,7 +101,7 @@ def test_archive_that_announces_more_than_it_can_hold(tmp_path):
 
 
 def test_archive_that_does_not_fit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(sizes, "_memory", lambda: 1000)
+    monkeypatch.setattr(sizes, "total_memory", lambda: 1000)
     np.savez_compressed(tmp_path / "a.npz", np.zeros((100, 10)))
     with pytest.raises(DataFileError, match="announces 8128 bytes, and this machine has 1000"):
         read_array(str(tmp_path / "a.npz"))
@@ -122,7 +122,7 @@ def test_npy_that_announces_more_than_there_is(shape, tmp_path):
 
 
 def test_parquet_that_does_not_fit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(sizes, "_memory", lambda: 1000)
+    monkeypatch.setattr(sizes, "total_memory", lambda: 1000)
     pd.DataFrame({"a": np.zeros(300)}).to_parquet(tmp_path / "a.parquet")
     with pytest.raises(DataFileError, match="announces 1200 bytes"):
         read_table(str(tmp_path / "a.parquet"))

@@ -9,8 +9,17 @@ import torch
 from scipy import sparse
 from sklearn.utils import check_array
 
-from dkae._runtime.arrays import as_array, as_rows, finite_numbers, naming, real_numbers
-from dkae._runtime.rows import RowArray
+from dkae._runtime import rows as rows_module
+from dkae._runtime.arrays import (
+    as_array,
+    as_rows,
+    check_out,
+    finite_numbers,
+    naming,
+    real_numbers,
+)
+from dkae._runtime.rows import RowArray, write_rows
+from tests.stores import Results
 
 RAGGED = [[1.0, 2.0], [1.0]]
 
@@ -79,7 +88,64 @@ def test_rows_that_can_be_indexed():
     assert isinstance(as_rows(sparse.coo_array(rows)), RowArray)
 
 
+def test_a_row_array_stays_what_its_maker_said():
+    rows = np.array([[1.0], [np.nan]], np.float32)
+    assert np.isnan(as_rows(RowArray(rows, missing=True))[1])
+    strict = RowArray(rows)
+    assert as_rows(strict) is strict
+    with pytest.raises(ValueError, match=r"row 1 of X contains NaN"):
+        as_rows(strict)[:]
+
+
 def test_numbers_that_are_not_finite():
     for bad in (np.array([1, np.inf]), sparse.csr_array([[1, np.nan]])):
         with pytest.raises(ValueError, match=r"^the kernel has NaN or infinite values: scale X"):
             finite_numbers(bad, "the kernel", "scale X")
+
+
+# --- arrays that results are written to ----------------------------------------------------------
+
+
+def test_without_an_array_for_results_there_is_a_new_one():
+    assert check_out(None, (3, 2)).dtype == np.float32
+    out = check_out(None, (3, 2), np.float64)
+    assert (out.shape, out.dtype) == ((3, 2), np.float64)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ">f4"])
+def test_an_array_for_results_is_taken_as_it_is(dtype):
+    out = np.empty((3, 2), dtype)
+    assert check_out(out, (3, 2)) is out
+    results = Results((3, 2), dtype)
+    assert check_out(results, (3, 2)) is results
+
+
+@pytest.mark.parametrize(
+    ("out", "kind", "message"),
+    [
+        (
+            np.empty((2, 3)),
+            ValueError,
+            r"codes has shape \(2, 3\): pass an array of shape \(3, 2\)",
+        ),
+        (np.empty((3, 2), np.uint8), ValueError, "codes has entries of type uint8: pass an array"),
+        (np.broadcast_to(1.0, (3, 2)), ValueError, "codes is read-only: pass an array that"),
+        ([[1.0, 2.0]] * 3, TypeError, r"codes=.* cannot be written to: pass .* shape \(3, 2\)"),
+        ("codes.npy", TypeError, "codes='codes.npy' cannot be written to"),
+    ],
+    ids=["shape", "bytes", "read-only", "list", "path"],
+)
+def test_an_array_for_results_that_does_not_fit(out, kind, message):
+    with pytest.raises(kind, match=message):
+        check_out(out, (3, 2), name="codes")
+
+
+def test_parts_are_written_one_after_another(tmp_path, monkeypatch):
+    released = []
+    monkeypatch.setattr(rows_module, "_MOST_MAPPED", 40)
+    monkeypatch.setattr(rows_module, "release", released.append)
+    parts = [np.full((n, 2), n, np.float32) for n in (3, 3, 1)]
+    out = np.lib.format.open_memmap(tmp_path / "out.npy", "w+", np.float32, (7, 2))
+    assert write_rows(out, iter(parts)) is out
+    np.testing.assert_array_equal(out, np.concatenate(parts))
+    assert len(released) == 2  # after the second part, and at the end

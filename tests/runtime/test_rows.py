@@ -12,26 +12,19 @@ from hypothesis import strategies as st
 
 from dkae import RowArray
 from dkae._runtime.rows import chunks_of, is_row_array, release, row_array
-from tests.stores import Dataset, on_disk
+from tests.stores import Store, on_disk
 
 X = np.random.default_rng(0).random((50, 4))
 ROWS = X.astype(np.float32)
 
 
-class Broken(Dataset):
+class Broken(Store):
     """A dataset that does not keep its word."""
 
     def __init__(self, array, shape=None, dtype=None, give=None):
         super().__init__(array)
-        self._shape, self._dtype, self._give = shape, dtype, give
-
-    @property
-    def shape(self):
-        return self._shape or self._array.shape
-
-    @property
-    def dtype(self):
-        return self._dtype or self._array.dtype
+        self.shape, self.dtype = shape or self.shape, dtype or self.dtype
+        self._give = give
 
     def __getitem__(self, ids):
         part = super().__getitem__(ids)
@@ -40,17 +33,17 @@ class Broken(Dataset):
 
 @given(ids=st.lists(st.integers(-50, 49), min_size=1), kind=st.sampled_from([list, np.array]))
 def test_any_rows_in_any_order(ids, kind):
-    np.testing.assert_array_equal(RowArray(Dataset(X))[kind(ids)], ROWS[ids])
+    np.testing.assert_array_equal(RowArray(Store(X))[kind(ids)], ROWS[ids])
 
 
 @given(start=st.integers(-60, 60), stop=st.integers(-60, 60), step=st.sampled_from([1, 2, -1, -3]))
 def test_any_slice(start, stop, step):
     part = slice(start, stop, step)
-    np.testing.assert_array_equal(RowArray(Dataset(X))[part], ROWS[part])
+    np.testing.assert_array_equal(RowArray(Store(X))[part], ROWS[part])
 
 
 def test_a_mask_and_a_row():
-    rows = RowArray(Dataset(X))
+    rows = RowArray(Store(X))
     np.testing.assert_array_equal(rows[X[:, 0] > 0.5], ROWS[X[:, 0] > 0.5])
     np.testing.assert_array_equal(rows[3], ROWS[3])
     np.testing.assert_array_equal(np.asarray(rows), ROWS)
@@ -85,7 +78,7 @@ def test_what_is_given_is_a_copy():
 
 
 def test_images_as_vectors():
-    images = RowArray(Dataset(X.reshape(50, 2, 2)))
+    images = RowArray(Store(X.reshape(50, 2, 2)))
     assert images.flattened().shape == (50, 4)
     np.testing.assert_array_equal(images.flattened()[[9, 2]], ROWS[[9, 2]])
     np.testing.assert_array_equal(row_array(images.flattened(), missing=True)[:3], ROWS[:3])
@@ -96,7 +89,7 @@ def test_what_is_an_array_of_rows(tmp_path):
     import torch
 
     assert is_row_array(on_disk(X, tmp_path / "x.npy"))
-    assert is_row_array(Dataset(X))
+    assert is_row_array(Store(X))
     assert is_row_array(RowArray(X))
     for other in (X, torch.zeros(3, 2), X.tolist(), pd.DataFrame(X), pd.Series(X[0]), None, "a"):
         assert not is_row_array(other)
@@ -105,7 +98,7 @@ def test_what_is_an_array_of_rows(tmp_path):
 @pytest.mark.parametrize("n_numbers", [1, 8, 30, 10**6])
 def test_chunks_are_everything_in_order(n_numbers):
     np.testing.assert_array_equal(np.concatenate(list(chunks_of(ROWS, n_numbers))), ROWS)
-    part = list(chunks_of(RowArray(Dataset(X)), n_numbers, slice(11, 30)))
+    part = list(chunks_of(RowArray(Store(X)), n_numbers, slice(11, 30)))
     np.testing.assert_array_equal(np.concatenate(part), ROWS[11:30])
 
 
@@ -116,7 +109,7 @@ def test_chunks_are_everything_in_order(n_numbers):
 def test_the_row_is_named_that_is_not_finite(bad):
     array = X.copy()
     array[37, 2] = bad
-    rows, what = RowArray(Dataset(array)), "NaN" if np.isnan(bad) else "an infinite value"
+    rows, what = RowArray(Store(array)), "NaN" if np.isnan(bad) else "an infinite value"
     np.testing.assert_array_equal(rows[:37], ROWS[:37])
     for ids in (slice(30, 45), [41, 37, 2], slice(None, None, -1)):
         with pytest.raises(ValueError, match=rf"row 37 of X contains {what}"):
@@ -167,14 +160,14 @@ def test_a_source_that_does_not_keep_its_word(case):
 def test_a_source_whose_length_changes():
     source = Broken(X)
     rows = RowArray(source)
-    source._shape = (51, 4)
+    source.shape = (51, 4)
     with pytest.raises(ValueError, match=r"X had the shape \(50, 4\) and now has \(51, 4\)"):
         rows[:3]
 
 
 def test_a_source_of_words():
     with pytest.raises(ValueError, match="X has entries of type <U1: pass rows of real numbers"):
-        RowArray(Dataset(np.array([["a"]])))
+        RowArray(Store(np.array([["a"]])))
 
 
 def test_a_file_that_was_truncated(tmp_path):

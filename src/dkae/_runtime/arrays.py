@@ -61,9 +61,10 @@ def as_rows(X: Any, name: str = "X") -> Any:
     Rows of a sparse matrix become dense, and rows on a disk are read, when they are asked for.
     """
     if sparse.issparse(X):
-        X = RowArray(X.tocsr())
+        X = RowArray(X.tocsr(), missing=True)
     is_lazy = is_row_array(X) and not isinstance(X, np.ndarray)  # a memmap keeps its precision
-    rows = row_array(X, missing=True) if is_lazy else as_array(X, name)
+    # Who made a RowArray has said whether values may be missing.
+    rows = row_array(X, missing=not isinstance(X, RowArray)) if is_lazy else as_array(X, name)
     if not rows.shape:
         raise ValueError(
             f"{name}={shown(X)} has no rows: pass an array with one row for each sample"
@@ -91,10 +92,24 @@ def check_row_array(
     return row_array(X, missing=missing)
 
 
-def check_out(out: Any, shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
-    """Return the array that a result of this shape is written to: `out`, or a new one."""
+def check_out(out: Any, shape: tuple[int, ...], dtype: Any = np.float32, name: str = "out") -> Any:
+    """Return the array that results of this shape are written to; a new one if none is given.
+
+    It is anything with shape, dtype and assignment to slices: a memmap, a Zarr array, ...
+    """
     if out is None:
-        return np.empty(shape, dtype=dtype)
+        return np.empty(shape, dtype)
+    if not all(hasattr(out, attribute) for attribute in ("shape", "dtype", "__setitem__")):
+        raise TypeError(
+            f"{name}={shown(out)} cannot be written to: pass an array of shape {shape}, such as "
+            "np.lib.format.open_memmap(path, 'w+', np.float32, shape)"
+        )
+    if tuple(out.shape) != shape:
+        raise ValueError(f"{name} has shape {tuple(out.shape)}: pass an array of shape {shape}")
+    if np.dtype(out.dtype).kind != "f":
+        raise ValueError(f"{name} has entries of type {out.dtype}: pass an array of floats")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ValueError(f"{name} is read-only: pass an array that can be written to")
     return out
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -234,6 +234,19 @@ def chunks_of(X: Any, n_numbers: int, part: slice | None = None) -> Iterator[Any
     n = max(1, n_numbers // max(1, int(np.prod(X.shape[1:]))))
     part = part or slice(0, len(X))
     return (X[i : min(i + n, part.stop)] for i in range(part.start, part.stop, n))
+
+
+def write_rows(out: Any, parts: Iterable[NDArray[Any]]) -> Any:
+    """Write parts of rows into an array, one after another; a mapped file takes little memory."""
+    start = n_mapped = 0
+    for part in parts:
+        out[start : start + len(part)] = part
+        start, n_mapped = start + len(part), n_mapped + part.nbytes
+        if n_mapped > _MOST_MAPPED:
+            release(out)
+            n_mapped = 0
+    release(out)
+    return out
 
 
 def release(array: Any) -> None:

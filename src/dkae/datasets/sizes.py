@@ -3,8 +3,7 @@
 A small file can announce anything.
 """
 
-import os
-
+from dkae._runtime.memory import total_memory
 from dkae.datasets.errors import DataFileError
 
 #: Numbers of a table that are read at a time.
@@ -20,7 +19,7 @@ def n_rows_of_piece(width: int) -> int:
 
 def check_fits(where: object, n_bytes: int) -> None:
     """Refuse an array that is larger than the memory of this machine."""
-    if n_bytes > (memory := _memory()):
+    if n_bytes > (memory := total_memory()):
         raise DataFileError(
             f"{where} announces {n_bytes} bytes, and this machine has {memory}: take fewer rows, "
             "or a .npy file, of which only the rows in use are read"
@@ -34,10 +33,3 @@ def check_ratio(where: object, n_bytes: int, n_compressed: int) -> None:
             f"{where} is damaged, it announces {n_bytes} bytes in {n_compressed} compressed ones: "
             "fetch it again"
         )
-
-
-def _memory() -> float:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # not known on every system
-        return float("inf")

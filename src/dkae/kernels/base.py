@@ -3,6 +3,8 @@
 A :class:`Kernel` is a function κ(x, y); `kernel.on(X)` is its Gram matrix on n fixed rows, read
 block by block. A new kernel is a subclass with one method, ``evaluate``. It overrides ``on`` too if
 its Gram is cheaper to compute from something that is computed once for all rows.
+
+Rows may be on a disk, in any array with shape, dtype and indexing: those of a block are read.
 """
 
 from __future__ import annotations
@@ -94,8 +96,18 @@ class Kernel(StateMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-le
         """Return κ(x, x) of each row, from blocks along the diagonal."""
         return self.on(X).diagonal()
 
-    def on(self, X: Floats) -> Gram:
-        """Return the Gram matrix of the rows of `X`, read block by block."""
+    def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
+        """Return the Gram matrix of the rows of `X`, read block by block.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, ...)
+            Rows, in memory or on a disk.
+        cache_bytes : float, optional
+            What a kernel with features or other descriptions of rows may hold of them. If those of
+            all rows would take more, they are computed for each block. 0 is never to hold them;
+            by default it is a quarter of the memory. Kernels that hold nothing ignore it.
+        """
         return RowsGram(as_rows(X), self._block, str(self), self)
 
     def towards(self, rows: Any) -> KernelRows:
@@ -127,12 +139,12 @@ class KernelRows:
     def __init__(self, kernel: Kernel, rows: Any) -> None:
         self.kernel = kernel
         gram = kernel.on(rows)
-        # Posteriors and other features of the rows are computed here, once.
-        self.gram = gram if isinstance(gram, RowsGram) else None
-        self.rows = None if self.gram is not None else rows
+        self.function = gram.function if isinstance(gram, RowsGram) else None
+        # Posteriors and other features of the rows are computed here, once, and held.
+        self.kept = gram.kept() if isinstance(gram, RowsGram) else rows
 
     def __call__(self, X: Any) -> Floats:
-        if self.gram is None:
-            return self.kernel.gram(X, self.rows)
-        others = self.kernel.on(X).rows  # type: ignore[attr-defined]
-        return finite_float32(self.gram.function(others, self.gram.rows), str(self.kernel))
+        if self.function is None:
+            return self.kernel.gram(X, self.kept)
+        others = self.kernel.on(X).kept()  # type: ignore[attr-defined]
+        return finite_float32(self.function(others, self.kept), str(self.kernel))

@@ -20,6 +20,9 @@ from dkae._runtime.states import check_array, check_finite_number
 from dkae.grams import CombinedGram, Floats, Gram, RowsGram, sample_rows
 from dkae.kernels.base import Kernel, check_kernel, fitted
 
+#: Rows whose kernel values with the reference rows are computed together.
+N_CHUNK_ROWS = 1024
+
 
 def center(kernel: Kernel, *, max_reference: int | None = 1000) -> CenteredKernel:
     """Return the kernel centred in feature space: the mean of the training rows is the origin."""
@@ -59,9 +62,9 @@ class SumKernel(Kernel):
         check_is_fitted(self)
         return self._sum(*(kernel.gram(X, Y) for kernel in self.kernels_))
 
-    def on(self, X: Any) -> Gram:
+    def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
         check_is_fitted(self)
-        return CombinedGram([kernel.on(X) for kernel in self.kernels_], self._sum, self)
+        return CombinedGram(_grams(self.kernels_, X, cache_bytes), self._sum, self)
 
     def _sum(self, *blocks: Floats) -> Floats:
         return reduce(operator.add, map(operator.mul, self.weights_, blocks))
@@ -91,9 +94,9 @@ class ProductKernel(Kernel):
         check_is_fitted(self)
         return _multiply(*(kernel.gram(X, Y) for kernel in self.kernels_))
 
-    def on(self, X: Any) -> Gram:
+    def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
         check_is_fitted(self)
-        return CombinedGram([kernel.on(X) for kernel in self.kernels_], _multiply, self)
+        return CombinedGram(_grams(self.kernels_, X, cache_bytes), _multiply, self)
 
     def _check_state(self) -> None:
         _check_parts(self)
@@ -122,9 +125,9 @@ class NormalizedKernel(Kernel):
         b = a if Y is None else _inverse_roots(self.kernel_.diag(Y))
         return a[:, None] * self.kernel_.gram(X, Y) * b
 
-    def on(self, X: Any) -> Gram:
+    def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
         check_is_fitted(self)
-        gram = self.kernel_.on(X)
+        (gram,) = _grams([self.kernel_], X, cache_bytes)
         factors = RowsGram(_inverse_roots(gram.diagonal()), partial(_outer, np.multiply), str(self))
         return CombinedGram([gram, factors], _multiply, self)
 
@@ -155,12 +158,12 @@ class CenteredKernel(Kernel):
     takes_missing = NormalizedKernel.takes_missing
 
     def fit(self, X: Any, y: object = None) -> Self:
-        X = as_rows(X)
-        at_most = len(X)
+        rows, seen = as_rows(X), _seen(X)
+        at_most = len(rows)
         if self.max_reference is not None:
             at_most = check_integer("max_reference", self.max_reference, at_least=1)
-        self.kernel_ = fitted(self.kernel, X, y)
-        self.reference_ = X[sample_rows(len(X), at_most)]
+        self.kernel_ = fitted(self.kernel, seen, y)
+        self.reference_ = rows[sample_rows(len(rows), at_most)]
         with np.errstate(over="ignore"):
             mean = np.float32(self._means(self.reference_).mean())
         self.mean_ = finite_numbers(mean, f"the mean of {self.kernel_}", "scale X")
@@ -172,11 +175,12 @@ class CenteredKernel(Kernel):
         b = a if Y is None else self._means(Y)
         return self.kernel_.gram(X, Y) - a[:, None] - b + self.mean_
 
-    def on(self, X: Any) -> Gram:
+    def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
         check_is_fitted(self)
-        X = as_rows(X)
-        shifts = RowsGram(self._means(X) - self.mean_ / 2, partial(_outer, np.add), str(self))
-        return CombinedGram([self.kernel_.on(X), shifts], operator.sub, self)
+        means = self._means(as_rows(X))
+        shifts = RowsGram(means - self.mean_ / 2, partial(_outer, np.add), str(self))
+        (gram,) = _grams([self.kernel_], _seen(X), cache_bytes)
+        return CombinedGram([gram, shifts], operator.sub, self)
 
     def _check_state(self) -> None:
         _check_kernels([self.kernel, getattr(self, "kernel_", self.kernel)])
@@ -188,10 +192,24 @@ class CenteredKernel(Kernel):
 
     def _means(self, X: Any) -> Floats:
         """Return the mean of κ(x, z) over the reference rows z, for each x, in chunks of rows."""
-        chunks = [X[i : i + 1024] for i in range(0, len(X), 1024)]
-        return np.concatenate(
-            [self.kernel_.gram(c, self.reference_).mean(axis=1, dtype=np.float64) for c in chunks]
-        ).astype(np.float32)
+        towards, means = self.kernel_.towards(self.reference_), np.empty(len(X), np.float32)
+        for i in range(0, len(X), N_CHUNK_ROWS):
+            chunk = slice(i, i + N_CHUNK_ROWS)
+            means[chunk] = towards(X[chunk]).mean(axis=1, dtype=np.float64)
+        return means
+
+
+def _seen(X: Any) -> Any:
+    """Return rows as a part sees them: arrays, or a mapped file that it reads by chunks."""
+    return X if isinstance(X, np.memmap) else as_rows(X)
+
+
+def _grams(kernels: Sequence[Kernel], X: Any, cache_bytes: float | None) -> list[Gram]:
+    """Return the Gram of each kernel; each may hold an equal share of what may be held."""
+    if cache_bytes is None:  # a kernel of the user's may take nothing but X
+        return [kernel.on(X) for kernel in kernels]
+    share = check_number("cache_bytes", cache_bytes, 0) / len(kernels)
+    return [kernel.on(X, cache_bytes=share) for kernel in kernels]
 
 
 def _check_kernels(kernels: Any) -> None:

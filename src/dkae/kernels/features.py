@@ -1,23 +1,40 @@
 r"""Kernels with explicit features, :math:`\kappa(x, y) = \langle \Phi(x), \Phi(y) \rangle`.
 
-Φ is computed once for all rows; blocks and the diagonal come from it, without an n × n array.
+Φ, or what else of the rows a kernel is a function of, is computed once for all rows and held. If it
+would take more memory than it may, that of the rows of a block is computed each time.
 """
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
+from collections.abc import Callable, Sized
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import _safe_indexing
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._runtime.arrays import naming, real_numbers
+from dkae._runtime.arrays import as_rows, naming, real_numbers
+from dkae._runtime.checks import check_number
+from dkae._runtime.memory import default_budget, in_words
+from dkae._runtime.rows import RowArray, chunks_of, is_row_array
 from dkae._runtime.units import exponent_of, in_unit, largest_entry
-from dkae.grams import Floats, Gram, RowsGram, finite_float32
+from dkae.grams import Floats, Gram, Rows, RowsGram, finite_float32, sample_rows
 from dkae.kernels.base import Kernel
+
+LOGGER = logging.getLogger("dkae")
+
+#: Features of so few rows are held, if nobody says how much may be.
+N_HELD_ROWS = 1024
+#: Rows whose features tell how much memory those of all would take.
+N_SAMPLE_ROWS = 256
+#: Numbers of rows on a disk that are read together: 16 MB in float32.
+N_CHUNK_NUMBERS = 2**22
 
 
 class FeatureKernel(Kernel):
@@ -30,27 +47,61 @@ class FeatureKernel(Kernel):
         """Return Φ(X): an array or a sparse matrix with one row for each row of X."""
 
     def evaluate(self, X: Any, Y: Any) -> Any:
-        return _product(self.features(X), None if Y is None else self.features(Y))
+        describe = self._describer()
+        gram = self._gram_of(describe(X))
+        return gram.function(gram.rows, None if Y is None else describe(Y))
 
     def diag(self, X: Any) -> Floats:
-        return finite_float32(row_norms(self.features(X), squared=True), str(self))
+        return finite_float32(by_chunks(self._squared_norms, X), str(self))
 
-    def on(self, X: Any) -> Gram:
-        return FeatureGram(self.features(X), str(self), self)
+    def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
+        """Return the Gram matrix of the rows of `X`, from features that are held if they fit.
+
+        If they take more than `cache_bytes`, it is a `ComputedGram`; see `Kernel.on`. Both have the
+        same entries, up to the round-off of Φ, which may depend on how many rows it is of.
+        """
+        n, describe = _count(X), self._describer()
+        if n == 0 or (cache_bytes is None and n <= N_HELD_ROWS):
+            return self._gram_of(describe(X))
+        budget = default_budget()
+        if cache_bytes is not None:
+            budget = check_number("cache_bytes", cache_bytes, 0)
+        rows = _indexable(X)
+        sample = self._gram_of(describe(_take(rows, sample_rows(n, N_SAMPLE_ROWS))))
+        n_bytes = _bytes_of(sample.rows) / len(sample) * n
+        is_held = n_bytes <= budget
+        LOGGER.info(
+            "%s: features of %d rows take about %s, and may take %s: %s",
+            *(self, n, in_words(n_bytes), in_words(budget)),
+            "held" if is_held else "computed for each batch",
+        )
+        return self._gram_of(describe(X)) if is_held else ComputedGram(rows, describe, sample)
 
     def feature_matrix(self, X: Any) -> Any:
         """Return Φ(X) in the form that takes least memory: dense, or sparse in CSR format."""
-        phi = self.features(X)
+        phi = by_chunks(self.features, X)
         return sparse.csr_array(phi) if sparse.issparse(phi) else np.asarray(phi)
+
+    def _describer(self) -> Callable[[Any], Any]:
+        """Return the function that gives what the kernel is a function of, of any rows."""
+        return partial(by_chunks, self.features)
+
+    def _gram_of(self, described: Any) -> RowsGram:
+        """Return the Gram matrix of rows that are described."""
+        return FeatureGram(described, str(self), self)
+
+    def _squared_norms(self, X: Any) -> NDArray[Any]:
+        return np.asarray(row_norms(self.features(X), squared=True))
 
 
 class FeatureGram(RowsGram):
-    """The Gram matrix ΦΦᵀ of rows whose features Φ are kept, dense or sparse."""
+    """The Gram matrix ΦΦᵀ of rows whose features Φ are kept: dense, sparse, or on a disk."""
 
     def __init__(self, features: Any, name: str, kernel: Any = None) -> None:
         # Not every table or sparse format can be indexed by row numbers.
-        is_sparse = sparse.issparse(features)
-        phi = features.tocsr() if is_sparse else real_numbers(features, f"Φ of {name}")
+        phi = _indexable(features)
+        if not sparse.issparse(phi) and not isinstance(phi, RowArray):
+            phi = real_numbers(phi, f"Φ of {name}")
         if phi.ndim != 2 or not phi.shape[0]:
             raise ValueError(
                 f"Φ of {name} has shape {phi.shape}: features are a matrix with a row for each of "
@@ -63,12 +114,32 @@ class FeatureGram(RowsGram):
         return self.rows
 
     def in_unit(self) -> tuple[Gram, int]:
-        if not isinstance(self.rows, np.ndarray) or not self.rows.size:
+        if not isinstance(self.rows, np.ndarray | RowArray) or not self.rows.size:
             return self, 0
-        exponent = exponent_of(largest_entry(self.rows), np.float32)
+        largest = max(largest_entry(part) for part in chunks_of(self.rows, N_CHUNK_NUMBERS))
+        exponent = exponent_of(largest, np.float32)
         if exponent == 0:
             return self, 0
-        return FeatureGram(in_unit(self.rows, exponent), self.name, self.kernel), 2 * exponent
+        return ComputedGram(self.rows, partial(in_unit, exponent=exponent), self), 2 * exponent
+
+
+class ComputedGram(RowsGram):
+    """A Gram matrix of rows whose features are computed whenever they are asked for.
+
+    `describe` gives the features, of rows of the same kind as `rows`; `gram` is of a few of them.
+    """
+
+    def __init__(self, rows: Any, describe: Callable[[Any], Any], gram: RowsGram) -> None:
+        super().__init__(rows, gram.function, gram.name, gram.kernel)
+        self.describe = describe
+
+    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
+        others = None if columns is None else self.describe(_take(self.rows, columns))
+        values = self.function(self.describe(_take(self.rows, rows)), others)
+        return finite_float32(values, self.name)
+
+    def kept(self) -> Any:
+        return self.describe(self.rows)
 
 
 class TransformerKernel(FeatureKernel):
@@ -97,7 +168,17 @@ class TransformerKernel(FeatureKernel):
     def features(self, X: Any) -> Any:
         check_fitted(self.transformer, "transformer", "transform")
         with naming("X", X):
-            return self.transformer.transform(X)
+            return by_chunks(self.transformer.transform, X)
+
+
+def by_chunks(function: Callable[[Any], Any], X: Any) -> Any:
+    """Return a function of rows, of parts of them one after another if they are on a disk."""
+    if not is_row_array(X):
+        return function(X)
+    parts = [function(part) for part in chunks_of(as_rows(X), N_CHUNK_NUMBERS)]
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, format="csr")
+    return np.concatenate(parts)
 
 
 def _product(a: Any, b: Any) -> NDArray[Any]:
@@ -108,6 +189,35 @@ def _product(a: Any, b: Any) -> NDArray[Any]:
 def _as_array(features: Any) -> Any:
     # A transformer may be set to return data frames.
     return features if sparse.issparse(features) else np.asarray(features)
+
+
+def _count(X: Any) -> int:
+    """Return the number of rows; 0 of what has none, which is for others to refuse."""
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        return len(X) if isinstance(X, Sized) else 0
+    return int(shape[0]) if shape else 0
+
+
+def _indexable(X: Any) -> Any:
+    """Return rows of which some can be taken by number."""
+    if sparse.issparse(X):
+        return X.tocsr()
+    return as_rows(X) if is_row_array(X) else X
+
+
+def _take(X: Any, ids: Rows) -> Any:
+    """Return some rows of an array, a table, a list or a sparse matrix."""
+    if isinstance(X, np.ndarray | RowArray):
+        return X[ids]
+    with naming("X", X):
+        return _safe_indexing(X, ids)
+
+
+def _bytes_of(described: Any) -> int:
+    if sparse.issparse(described):
+        return int(sum(a.nbytes for a in (described.data, described.indices, described.indptr)))
+    return int(described.nbytes)
 
 
 def check_fitted(estimator: Any, name: str, method: str) -> None:

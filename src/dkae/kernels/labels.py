@@ -75,7 +75,7 @@ class IdealKernel(Kernel):
     def evaluate(self, X: Any, Y: Any) -> Any:
         return _same(self._classes_of(X), None if Y is None else self._classes_of(Y))
 
-    def on(self, X: Any) -> Gram:
+    def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
         return RowsGram(self._classes_of(X), _same, str(self), self)
 
     def _classes_of(self, X: Any) -> NDArray[Any]:

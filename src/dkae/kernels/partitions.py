@@ -6,6 +6,7 @@ for each row and partition is enough.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -17,11 +18,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkae._runtime.arrays import as_rows, naming
 from dkae._runtime.checks import check_integer
+from dkae._runtime.rows import RowArray, is_row_array
 from dkae._runtime.trees import State
-from dkae.grams import Floats, Gram, RowsGram
+from dkae.grams import Floats, RowsGram, sample_rows
 from dkae.kernels.base import Kernel, vectors
-from dkae.kernels.features import FeatureKernel, check_fitted
+from dkae.kernels.features import FeatureKernel, by_chunks, check_fitted
 from dkae.kernels.forests import ArrayForest, node_counts
+
+#: Rows of those on a disk that an embedding is fitted to.
+N_FIT_ROWS = 100_000
 
 
 def agreements(a: NDArray[Any], b: NDArray[Any]) -> Floats:
@@ -49,7 +54,8 @@ class ForestKernel(FeatureKernel):
     forest : fitted forest, optional
         A model whose ``apply`` returns the leaf of each row in each tree, such as a fitted
         RandomForestClassifier (a supervised kernel). It is neither fitted nor copied. By default
-        scikit-learn's RandomTreesEmbedding is fitted, which needs no labels.
+        scikit-learn's RandomTreesEmbedding is fitted, which needs no labels; of rows on a disk or
+        in a sparse matrix, to a sample of at most 100,000.
     n_estimators, max_depth : int, default=100 and 5
         Size of the embedding, if no forest is given.
     random_state : int, RandomState or None
@@ -84,8 +90,11 @@ class ForestKernel(FeatureKernel):
             max_depth=check_integer("max_depth", self.max_depth, at_least=1),
             random_state=self.random_state,
         )
+        rows = vectors(as_rows(X))
+        if isinstance(rows, RowArray) or is_row_array(X):
+            rows = rows[sample_rows(len(rows), N_FIT_ROWS)]
         with naming("X", X):
-            self.forest_ = forest.fit(vectors(as_rows(X)))
+            self.forest_ = forest.fit(rows)
         return self
 
     def features(self, X: Any) -> sparse.csr_array:
@@ -114,14 +123,20 @@ class ForestKernel(FeatureKernel):
     # From the leaves themselves: faster than Φ, and one or two bytes for each row and tree.
     diag = Kernel.diag
 
-    def evaluate(self, X: Any, Y: Any) -> Any:
-        return _share(self._leaves(X), None if Y is None else self._leaves(Y))
+    def _describer(self) -> Callable[[Any], Any]:
+        return self._leaves
 
-    def on(self, X: Any) -> Gram:
-        return RowsGram(self._leaves(X), _share, str(self), self)
+    def _gram_of(self, described: Any) -> RowsGram:
+        return RowsGram(described, _share, str(self), self)
 
     def _leaves(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
+        # Rows of a sparse matrix become dense a part at a time.
+        rows = as_rows(X) if sparse.issparse(X) else X
+        leaves: NDArray[Any] = by_chunks(self._leaves_of, rows)
+        return leaves
+
+    def _leaves_of(self, X: Any) -> NDArray[Any]:
         with naming("X", X):
             leaves = np.asarray(self.forest_.apply(vectors(as_rows(X))))
         # Boosted forests add an axis for the classes; each of their trees is a partition too.

@@ -59,7 +59,7 @@ class Precomputed(Kernel):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_matrix")
 
-    def on(self, X: Floats) -> Gram:
+    def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
         check_is_fitted(self)
         return MatrixGram(self._matrix, self._index.find(X), self)
 

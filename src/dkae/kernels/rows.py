@@ -1,5 +1,6 @@
 """Looking up rows, for kernels that are given by values on known rows, not by a function."""
 
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
@@ -7,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkae._runtime.arrays import as_rows, naming
+from dkae._runtime.rows import chunks_of
 from dkae.grams import Rows
+
+#: Numbers that are read together: 4 MB in float32.
+N_CHUNK_NUMBERS = 2**20
 
 
 class RowIndex:
@@ -36,13 +41,14 @@ class RowIndex:
                     "their content"
                 )
             return np.arange(len(X))
-        found = [self.numbers.get(row, -1) for row in _contents(X, "X")]
-        if -1 in found:
+        contents = _contents(X, "X")
+        found = np.fromiter((self.numbers.get(row, -1) for row in contents), np.intp, len(X))
+        if (found < 0).any():
             raise ValueError(
-                f"row {found.index(-1)} of X is not among the {self.n_known} known rows: this "
+                f"row {found.argmin()} of X is not among the {self.n_known} known rows: this "
                 "kernel has values for those rows only"
             )
-        return np.asarray(found, dtype=np.intp)
+        return found
 
     def _number(self, rows: Any, values: NDArray[Any]) -> dict[bytes, int]:
         rows = as_rows(rows, "rows")
@@ -62,8 +68,10 @@ class RowIndex:
         return numbers
 
 
-def _contents(X: Any, name: str) -> list[bytes]:
-    """Return a digest of each row, in the type that the network sees (and -0.0 as 0.0)."""
-    with naming(name, X), np.errstate(over="ignore"):
-        rows = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)
-    return [blake2b(row, digest_size=16).digest() for row in rows]
+def _contents(X: Any, name: str) -> Iterator[bytes]:
+    """Yield a digest of each row, in the type that the network sees (and -0.0 as 0.0)."""
+    for part in chunks_of(X, N_CHUNK_NUMBERS):
+        with naming(name, X), np.errstate(over="ignore"):
+            rows = np.ascontiguousarray(part, dtype=np.float32) + np.float32(0)
+        for row in rows:
+            yield blake2b(row, digest_size=16).digest()

@@ -9,6 +9,7 @@ from sklearn.utils import check_array
 
 from dkae._runtime.arrays import naming, real_numbers
 from dkae._runtime.checks import check_number
+from dkae._runtime.rows import is_row_array, row_array
 from dkae._runtime.units import exponent_of, in_unit, largest_entry
 from dkae.grams import Gram, GramLike, as_gram
 from dkae.kernels.features import FeatureGram
@@ -28,7 +29,7 @@ def code_gram(codes: Any) -> Gram:
     Parameters
     ----------
     codes : array-like of shape (n, n_components)
-        Codes, or any other features.
+        Codes, or any other features. Of those on a disk, the rows of a block are read.
     """
     return FeatureGram(_check_codes(codes), "the Gram matrix of codes")
 
@@ -58,23 +59,23 @@ def alignment_loss_curve(codes: Any, prior: GramLike) -> Doubles:
     Z, P = _check_codes(codes), as_gram(prior, "prior")
     check_sizes((FeatureGram(Z, "codes"), P), ("codes", "prior"))
     # The losses are free of scale; ‖Z_m Z_mᵀ‖² has fourth powers of codes.
-    Z = in_unit(Z, exponent_of(largest_entry(Z), np.float32))
+    exponent = exponent_of(_largest(Z, "codes"), np.float32)
     with_prior, prior_squares = np.zeros(Z.shape[1]), 0.0
     for tile in tiles(read_in_units((P,), ("prior",))):
         (values,) = tile.values
-        left, right = (Z[part].astype(np.float64) for part in (tile.rows, tile.columns))
+        left, right = (_doubles(Z[part], exponent) for part in (tile.rows, tile.columns))
         with_prior += tile.weight * np.einsum("im,im->m", left, values @ right)
         prior_squares += tile.weight * float(np.vdot(values, values))
-    squares = _products_of_columns(Z) ** 2
+    squares = _products_of_columns(Z, exponent) ** 2
     code_norms = np.sqrt(squares.cumsum(axis=0).cumsum(axis=1).diagonal())
     return _losses(with_prior.cumsum(), code_norms, math.sqrt(prior_squares))
 
 
-def _products_of_columns(Z: NDArray[Any]) -> Doubles:
+def _products_of_columns(Z: Any, exponent: int) -> Doubles:
     """Return ZᵀZ in float64 by chunks of rows, without a float64 copy of the codes."""
     products = np.zeros((Z.shape[1], Z.shape[1]))
     for start in range(0, len(Z), N_CHUNK_ROWS):
-        chunk = Z[start : start + N_CHUNK_ROWS].astype(np.float64)
+        chunk = _doubles(Z[start : start + N_CHUNK_ROWS], exponent)
         products += chunk.T @ chunk
     return products
 
@@ -88,11 +89,20 @@ def _losses(products: Doubles, code_norms: Doubles, prior_norm: float) -> Double
     return losses
 
 
-def _check_codes(codes: Any) -> NDArray[Any]:
+def _check_codes(codes: Any) -> Any:
     with naming("codes", codes):
-        types = [np.float32, np.float64]
-        checked: NDArray[Any] = check_array(codes, dtype=types, input_name="codes")
-    return checked
+        if not _is_read_by_parts(codes):
+            types = [np.float32, np.float64]
+            return check_array(codes, dtype=types, input_name="codes")
+        if len(codes.shape) != 2 or not all(codes.shape):
+            raise ValueError(f"codes has shape {codes.shape}: pass a matrix, a row for each sample")
+        return row_array(codes)
+
+
+def _is_read_by_parts(values: Any) -> bool:
+    """Say whether numbers are not in memory; of a memmap of floats, parts need no conversion."""
+    is_mapped_float = isinstance(values, np.memmap) and values.dtype in (np.float32, np.float64)
+    return is_row_array(values) and not is_mapped_float
 
 
 def reconstruction_error(X: Any, X_hat: Any) -> float:
@@ -107,7 +117,7 @@ def reconstruction_error(X: Any, X_hat: Any) -> float:
     """
     a, b, exponent = _check_pair(X, X_hat)
     try:
-        return math.ldexp(_mean_square(a, b), 2 * exponent)
+        return math.ldexp(_mean_square(a, b, exponent), 2 * exponent)
     except OverflowError as error:
         raise ValueError(
             "X and X_hat differ by so much (beyond 1e150) that squares leave float64: scale both"
@@ -128,9 +138,9 @@ def reconstruction_r2(X: Any, X_hat: Any) -> float:
     X, X_hat : array-like of the same shape, with rows along the first axis
         Rows and their reconstructions. Only a few rows at a time are copied to float64.
     """
-    a, b, _ = _check_pair(X, X_hat)
-    error, mean = _mean_square(a, b), a.mean(axis=0, dtype=np.float64)
-    variance = _mean_square(a, np.broadcast_to(mean, a.shape))
+    a, b, exponent = _check_pair(X, X_hat)
+    error, mean = _mean_square(a, b, exponent), _mean_row(a, exponent)
+    variance = _mean_square(a, mean, exponent)
     # The mean of equal numbers may differ from them by round-off.
     varies = variance > (MEAN_ROUND_OFF * np.abs(mean).max()) ** 2
     return 1 - error / variance if varies else float(error == 0)
@@ -150,53 +160,64 @@ def psnr(X: Any, X_hat: Any, peak: float = 1.0) -> float:
     """
     peak = check_number("peak", peak, 0, open_low=True)
     a, b, exponent = _check_pair(X, X_hat)
-    error = _mean_square(a, b)
+    error = _mean_square(a, b, exponent)
     if error == 0:
         return math.inf
     return 20 * (math.log10(peak) - exponent * math.log10(2)) - 10 * math.log10(error)
 
 
-def _check_pair(X: Any, X_hat: Any) -> tuple[NDArray[Any], NDArray[Any], int]:
-    """Return rows and reconstructions in a unit 2ᵉ in which squares exist, and e.
-
-    They are not copied where the unit is 1.
-    """
+def _check_pair(X: Any, X_hat: Any) -> tuple[Any, Any, int]:
+    """Return rows and reconstructions, and e of a unit 2ᵉ in which squares exist."""
     a, b = _check_numbers(X, "X"), _check_numbers(X_hat, "X_hat")
     if a.shape != b.shape:
         raise ValueError(
             f"X has shape {a.shape}, but X_hat has shape {b.shape}: pass a reconstruction of each "
             "row, in the same order"
         )
-    exponent = exponent_of(max(_largest(a, "X"), _largest(b, "X_hat")))
-    if exponent:
-        a, b = (in_unit(values.astype(np.float64), exponent) for values in (a, b))
-    return a, b, exponent
+    return a, b, exponent_of(max(_largest(a, "X"), _largest(b, "X_hat")))
 
 
-def _mean_square(a: NDArray[Any], b: NDArray[Any]) -> float:
-    """Return the mean of (a - b)², of a few rows at a time in float64."""
-    total = 0.0
+def _mean_square(a: Any, b: Any, exponent: int) -> float:
+    """Return the mean of (a - b)² in units of 2ᵉ, for rows b or one row, which is in them."""
+    total, is_one = 0.0, b.shape != a.shape
     for rows in _chunks(a):
-        difference = a[rows].astype(np.float64) - b[rows].astype(np.float64)
+        difference = _doubles(a[rows], exponent)
+        difference -= b if is_one else _doubles(b[rows], exponent)
         total += float(np.vdot(difference, difference))
-    return total / a.size
+    return total / int(a.size)
 
 
-def _largest(values: NDArray[Any], name: str) -> float:
+def _mean_row(a: Any, exponent: int) -> Doubles:
+    """Return the mean of rows in units of 2ᵉ, summed in float64."""
+    total: Doubles = np.zeros(a.shape[1:])
+    for rows in _chunks(a):
+        total += _doubles(a[rows], exponent).sum(axis=0)
+    return np.asarray(total / len(a))
+
+
+def _doubles(values: NDArray[Any], exponent: int) -> Doubles:
+    """Return a copy in float64, in units of 2ᵉ."""
+    return in_unit(values.astype(np.float64), exponent)
+
+
+def _largest(values: Any, name: str) -> float:
     """Return the largest absolute value, and refuse NaN and infinities."""
-    largest = float(np.max([largest_entry(values[rows]) for rows in _chunks(values)]))
+    with naming(name, values):
+        largest = float(np.max([largest_entry(values[rows]) for rows in _chunks(values)]))
     if not math.isfinite(largest):
         raise ValueError(f"{name} has NaN or infinite values: leave out or impute these rows")
     return largest
 
 
-def _chunks(values: NDArray[Any]) -> list[slice]:
+def _chunks(values: Any) -> list[slice]:
     step = max(1, N_CHUNK_ENTRIES * len(values) // values.size)
     return [slice(i, i + step) for i in range(0, len(values), step)]
 
 
-def _check_numbers(X: Any, name: str) -> NDArray[Any]:
-    values = real_numbers(X, name)
+def _check_numbers(X: Any, name: str) -> Any:
+    with naming(name, X):
+        is_lazy = is_row_array(X) and not isinstance(X, np.memmap)  # which keeps its precision
+        values = row_array(X) if is_lazy else real_numbers(X, name)
     if values.ndim == 0:
         raise ValueError(f"{name} is a single number: pass an array with one row for each sample")
     if values.size == 0:

@@ -12,7 +12,8 @@ features, :math:`K = \Phi \Phi^\top`, this is :math:`Z = \Phi(X) V_m` with the e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -21,9 +22,17 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dkae._runtime.arrays import finite_numbers, naming, real_numbers
+from dkae._runtime.arrays import (
+    as_rows,
+    check_out,
+    check_row_array,
+    finite_numbers,
+    naming,
+    real_numbers,
+)
 from dkae._runtime.checks import check_boolean, check_choice, check_integer, draw_seed, shown
 from dkae._runtime.fitting import unchanged_on_failure
+from dkae._runtime.rows import is_row_array, write_rows
 from dkae._runtime.states import StateMixin, check_array
 from dkae.grams import Gram, MatrixGram
 from dkae.kernels import FeatureKernel, Kernel, gram_of, kernel_of
@@ -130,7 +139,8 @@ class KernelPCA(
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Training rows.
+            Training rows. Those on a disk are read in float32; the model keeps a copy in memory
+            unless the kernel has explicit features.
         y : array, optional
             Labels, for supervised kernels.
         gram : array of shape (n_samples, n_samples) or Gram, optional
@@ -147,15 +157,16 @@ class KernelPCA(
 
     def _fit_transform(self, X: Any, y: object, gram: Any) -> NDArray[Any]:
         self._check_params()
-        with naming("X", X):
-            X = validate_data(self, X, dtype=DTYPES, ensure_min_samples=2 if self.center else 1)
-        if gram is None:
-            kernel = kernel_of(self, X, y)
+        X = self._check_rows(X, reset=True)
+        prior = None if gram is None else gram_of(gram, X)
+        kernel = kernel_of(self, X, y) if prior is None else prior.kernel
+        needs_rows = kernel is not None and not isinstance(kernel, FeatureKernel)
+        if needs_rows or self.preimage is not None:
+            X = np.asarray(X)  # of rows on a disk, a copy: files of the model hold them
+        if prior is None:
             components = self._decompose_kernel(kernel, X)
         else:
-            gram = gram_of(gram, X)
-            kernel = gram.kernel
-            components = self._decompose_gram(gram, X)
+            components = self._decompose_gram(prior, X)
         scores = components.scores.astype(X.dtype, copy=False)
         self.preimage_ = None if self.preimage is None else clone(self.preimage).fit(scores, X)
         self.kernel_ = kernel
@@ -163,42 +174,54 @@ class KernelPCA(
         self.eigenvalues_ = components.eigenvalues
         self.n_components_ = len(components.eigenvalues)
         self.coefficients_, self.offset_ = components.coefficients, components.offset
-        self.X_fit_ = None if kernel is None or isinstance(kernel, FeatureKernel) else X
+        self.X_fit_ = X if needs_rows else None
         return scores
 
-    def transform(self, X: Any, *, gram: Any = None) -> NDArray[Any]:
+    def transform(self, X: Any, *, gram: Any = None, out: Any = None) -> NDArray[Any]:
         """Return the scores of any rows, in the type of `X`.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Rows.
+            Rows, in memory or on a disk.
         gram : array of shape (n_samples, n_training_samples), optional
             κ between these rows and the training rows, after ``fit(X, gram=P)``.
+        out : array of shape (n_samples, n_components_), optional
+            Where the scores are written to, a chunk at a time, such as a memmap; it is returned.
         """
         check_is_fitted(self)
-        with naming("X", X):
-            X = validate_data(self, X, dtype=DTYPES, reset=False)
-        if gram is not None:
-            return self._score(self._check_cross_gram(gram, len(X)), X.dtype)
-        chunks = [X[i : i + N_CHUNK_ROWS] for i in range(0, len(X), N_CHUNK_ROWS)]
-        scores = [self._score(self._against_training(chunk), X.dtype) for chunk in chunks]
-        return np.concatenate(scores)
+        X = self._check_rows(X, reset=False)
+        cross = None if gram is None else self._check_cross_gram(gram, len(X))
+        out = check_out(out, (len(X), self.n_components_), X.dtype)
+        scores: NDArray[Any] = write_rows(out, self._scores(X, cross, out.dtype))
+        return scores
 
     @available_if(_has_preimage)  # type: ignore[untyped-decorator]
-    def inverse_transform(self, X: Any) -> NDArray[Any]:
-        """Return the pre-images of scores, as `preimage` has learnt them."""
+    def inverse_transform(self, X: Any, out: Any = None) -> NDArray[Any]:
+        """Return the pre-images of scores, as `preimage` has learnt them.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_components_)
+            Scores, in memory or on a disk.
+        out : array of shape (n_samples, n_features), optional
+            Where the rows are written to, a chunk at a time, such as a memmap; it is returned.
+        """
         check_is_fitted(self)
         if self.preimage_ is None:
             raise ValueError("preimage was set after fit: call fit again")
         # With set_output, scores may be a data frame.
-        scores = real_numbers(X, "X")
+        scores = as_rows(X) if is_row_array(X) else real_numbers(X, "X")
         if scores.shape[1:] != (self.n_components_,):
             raise ValueError(
                 f"X has shape {scores.shape}: pass scores of shape (n_samples, "
                 f"{self.n_components_}), as transform gives them"
             )
-        rows: NDArray[Any] = self.preimage_.predict(scores)
+        starts = range(0, max(1, len(scores)), N_CHUNK_ROWS)
+        parts = (self.preimage_.predict(scores[i : i + N_CHUNK_ROWS]) for i in starts)
+        first = next(parts)  # it says of what type and how wide rows are
+        out = check_out(out, (len(scores), *first.shape[1:]), first.dtype)
+        rows: NDArray[Any] = write_rows(out, chain([first], parts))
         return rows
 
     def reconstruct_gram(
@@ -218,6 +241,14 @@ class KernelPCA(
         return np.asarray(scores @ other.T)
 
     # --- the parts of fit --------------------------------------------------------------------
+
+    def _check_rows(self, X: Any, *, reset: bool) -> Any:
+        """Return rows in memory in their own type, those on a disk in float32 as they are read."""
+        with naming("X", X):
+            if is_row_array(X):
+                return check_row_array(self, X, reset=reset)
+            n_least = 2 if reset and self.center else 1
+            return validate_data(self, X, dtype=DTYPES, reset=reset, ensure_min_samples=n_least)
 
     def _check_params(self) -> None:
         if self.n_components is not None:
@@ -299,6 +330,13 @@ class KernelPCA(
 
     # --- new rows ----------------------------------------------------------------------------
 
+    def _scores(self, X: Any, cross: NDArray[Any] | None, dtype: Any) -> Iterator[NDArray[Any]]:
+        """Yield the scores of chunks of rows, from κ with the training rows if it is given."""
+        for i in range(0, len(X), N_CHUNK_ROWS):
+            chunk = slice(i, i + N_CHUNK_ROWS)
+            given = None if cross is None else _finite(cross[chunk], "gram")
+            yield self._score(self._against_training(X[chunk]) if given is None else given, dtype)
+
     def _against_training(self, X: NDArray[Any]) -> Any:
         if isinstance(self.kernel_, FeatureKernel):
             return _finite(self.kernel_.feature_matrix(X), str(self.kernel_))
@@ -323,13 +361,13 @@ class KernelPCA(
                 f"gram has shape {gram.shape}, expected {expected}: κ between the rows of X and "
                 "the training rows"
             )
-        return _finite(gram, "gram")
+        return gram
 
     def _score(self, against_training: Any, dtype: Any) -> NDArray[Any]:
         with np.errstate(over="ignore", invalid="ignore"):
             scores = times(against_training, self.coefficients_) - self.offset_
             scores = np.asarray(scores, dtype=dtype)
-        remedy = "the kernel of these rows is too large for the type of X; pass X in float64"
+        remedy = "the kernel of these rows is too large for the scores' type; pass X in float64"
         return np.asarray(finite_numbers(scores, "the scores of X", remedy))
 
     def __sklearn_is_fitted__(self) -> bool:

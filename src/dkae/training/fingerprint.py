@@ -90,7 +90,8 @@ def _matrix_digest(gram: Gram) -> str | None:
 
     Of a matrix on disk, which may be larger than anybody wants to read twice, it is of some rows.
     """
-    if isinstance(gram, RowsGram) and np.asarray(gram.rows).dtype.kind in "iub":
+    rows_kind = getattr(getattr(gram, "rows", None), "dtype", np.dtype(float)).kind
+    if isinstance(gram, RowsGram) and rows_kind in "iub":
         return _digest([np.asarray(gram.rows)])  # labels, or leaves of trees
     if not isinstance(gram, MatrixGram):
         return None

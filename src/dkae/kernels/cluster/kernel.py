@@ -8,8 +8,9 @@ random starts each. With the posterior :math:`\pi_i(q, g)` of row i under mixtur
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,14 +21,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from dkae._runtime.arrays import naming
+from dkae._runtime.arrays import check_row_array, naming
 from dkae._runtime.checks import check_choice, check_integer, check_number, draw_seed
 from dkae._runtime.devices import choose_device
 from dkae._runtime.fitting import warn_caller
-from dkae._runtime.rows import RowArray
+from dkae._runtime.rows import is_row_array, row_array
 from dkae._runtime.states import check_array
 from dkae._runtime.threads import in_threads
-from dkae.grams import Floats, Rows, RowsGram
+from dkae.grams import Floats, Gram, Rows, RowsGram
 from dkae.kernels.base import Kernel, vectors
 from dkae.kernels.cluster.compact import CompactPosteriors, compress, concatenate
 from dkae.kernels.cluster.em import FitResult, fit_mixtures
@@ -131,7 +132,7 @@ class ProbabilisticClusterKernel(
     def fit(self, X: Any, y: object = None) -> Self:
         """Fit the mixtures on a random subset of the rows."""
         self._check_params()
-        X = self._check_rows(X, ensure_min_samples=2)
+        X = self._check_rows(X, reset=True)
         seed = draw_seed(self.random_state)
         n_fit = min(len(X), self.max_fit_samples)
         sample = X[np.random.default_rng(seed).choice(len(X), n_fit, replace=False)]
@@ -176,33 +177,49 @@ class ProbabilisticClusterKernel(
 
     def feature_matrix(self, X: Any) -> Any:
         """Return Φ(X): exact if `tolerance` is 0, else sparse and within it."""
-        return self.on(X).feature_matrix()
-
-    def evaluate(self, X: Any, Y: Any) -> Any:
-        gram = self.on(X)
-        return gram.function(gram.rows, None if Y is None else self.on(Y).rows)
+        gram: Any = self._gram_of(self._describer()(X))
+        return gram.feature_matrix()
 
     # From the compact posteriors, so that it agrees with the Gram matrix to the last digit.
     diag = Kernel.diag
 
-    def on(self, X: Any) -> FeatureGram:
-        """Return the Gram matrix of the rows, from posteriors that are computed once."""
-        if self.tolerance == 0:
-            return FeatureGram(self.features(X), str(self), self)
+    def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
+        """Return the Gram matrix of the rows, from posteriors that are held if they fit.
+
+        If they take more than `cache_bytes`, those of the rows of a block are computed each time;
+        see `Kernel.on`. Both are within `tolerance` of the exact kernel, and differ by round-off.
+        """
+        # Rows on a disk are float32 here, in whatever type they are stored.
+        return super().on(row_array(X) if is_row_array(X) else X, cache_bytes)
+
+    def _describer(self) -> Callable[[Any], Any]:
         check_is_fitted(self)
-        X = self._check_rows(X, reset=False)
-        compact = concatenate(list(self._compact(X)))
-        scaled = _ScaledPosteriors(compact, self._scales(compact.squared_norms()))
-        return _CompactGram(scaled, str(self), self)
+        if self.tolerance == 0:
+            return self.features
+        epsilon = self.tolerance / 4
+        is_full = self.covariance_type == "full"
+        # Made once, for all rows that will be described.
+        screening = None if is_full else Screening(self.mixtures_, epsilon)
+        return partial(self._compact, screening=screening, epsilon=epsilon)
+
+    def _gram_of(self, described: Any) -> RowsGram:
+        if isinstance(described, _ScaledPosteriors):
+            return _CompactGram(described, str(self), self)
+        return super()._gram_of(described)
 
     # --- the parts of fit --------------------------------------------------------------------
 
-    def _check_rows(self, X: Any, **checks: Any) -> Any:
-        if isinstance(X, RowArray):  # dense a part at a time; somebody has checked them
-            self.n_features_in_ = X.shape[1]
-            return X
+    def _check_rows(self, X: Any, *, reset: bool) -> Any:
         with naming("X", X):
-            return validate_data(self, vectors(X), dtype=[np.float32, np.float64], **checks)
+            if is_row_array(X):
+                return check_row_array(self, vectors(row_array(X)), reset=reset)
+            return validate_data(
+                self,
+                vectors(X),
+                dtype=[np.float32, np.float64],
+                reset=reset,
+                ensure_min_samples=2 if reset else 1,
+            )
 
     def _check_params(self) -> None:
         check_integer("max_components", self.max_components, at_least=2)
@@ -278,19 +295,21 @@ class ProbabilisticClusterKernel(
         for i in range(0, len(X), N_CHUNK_ROWS):
             yield posteriors(self._reduce(X[i : i + N_CHUNK_ROWS]), self.mixtures_)
 
-    def _compact(self, X: NDArray[Any]) -> Iterator[CompactPosteriors]:
-        """Yield compact posteriors by chunks of rows."""
-        epsilon = self.tolerance / 4
-        if self.covariance_type == "full":
-            for exact in self._posteriors(X):
-                yield compress(exact, self.mixtures_.sizes.tolist(), epsilon)
+    def _compact(self, X: Any, screening: Screening | None, epsilon: float) -> _ScaledPosteriors:
+        """Return compact posteriors, computed by chunks of rows."""
+        X = self._check_rows(X, reset=False)
+        if screening is None:
+            sizes = self.mixtures_.sizes.tolist()
+            parts = [compress(exact, sizes, epsilon) for exact in self._posteriors(X)]
         else:
-            screening = Screening(self.mixtures_, epsilon)
-            yield from in_threads(
-                lambda i: screening.compress(self._reduce(X[i : i + N_CHUNK_ROWS])),
-                range(0, len(X), N_CHUNK_ROWS),
-                self.mixtures_.means.device,
-            )
+            starts = range(0, len(X), N_CHUNK_ROWS)
+            screen = partial(self._screen, X, screening)
+            parts = list(in_threads(screen, starts, self.mixtures_.means.device))
+        compact = concatenate(parts)
+        return _ScaledPosteriors(compact, self._scales(compact.squared_norms()))
+
+    def _screen(self, X: Any, screening: Screening, start: int) -> CompactPosteriors:
+        return screening.compress(self._reduce(X[start : start + N_CHUNK_ROWS]))
 
     def _scales(self, squared_norms: NDArray[Any]) -> Floats:
         """Return the factor of each row: 1 / √Z, or 1 / ‖Π(x)‖ for the cosine."""
@@ -323,6 +342,10 @@ class _ScaledPosteriors:
 
     def __len__(self) -> int:
         return len(self.posteriors)
+
+    @property
+    def nbytes(self) -> int:
+        return self.posteriors.nbytes + self.scales.nbytes
 
     def __getitem__(self, rows: Rows) -> _ScaledPosteriors:
         return _ScaledPosteriors(self.posteriors[rows], self.scales[rows])

@@ -1,0 +1,44 @@
+"""How much memory there is, and how much of it may hold what could be computed again."""
+
+import os
+from pathlib import Path
+
+#: The share of memory that what is held for later may take, unless a user says otherwise.
+BUDGET_SHARE = 0.25
+#: Where Linux says what a container may use, in version 2 and 1 of control groups.
+LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+
+
+def total_memory() -> float:
+    """Return the bytes of memory of this machine, or of its container if that has fewer."""
+    return min(_of_machine(), *map(_limit_of, LIMITS))
+
+
+def default_budget() -> float:
+    """Return the bytes that may be held for later."""
+    return BUDGET_SHARE * total_memory()
+
+
+def in_words(n_bytes: float) -> str:
+    """Return a number of bytes as a person would say it."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.3g} {unit}"
+    return f"{n_bytes:.0f} bytes"
+
+
+def _of_machine() -> float:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not known on every system
+        return float("inf")
+
+
+def _limit_of(path: Path) -> float:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):  # no such file, or the word "max"
+        return float("inf")

@@ -1,0 +1,259 @@
+"""What kernels hold of all rows, and when they compute it for each block instead."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import sparse
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.kernel_approximation import Nystroem
+from sklearn.preprocessing import StandardScaler
+
+from dkae.kernels import (
+    FeatureKernel,
+    ForestKernel,
+    PairwiseKernel,
+    ProbabilisticClusterKernel,
+    TransformerKernel,
+    center,
+    ideal_kernel,
+    normalize,
+)
+from dkae.kernels.base import KernelRows
+from dkae.kernels.cluster.screening import Screening
+from dkae.kernels.features import ComputedGram
+
+X = np.random.default_rng(0).uniform(0.1, 1, (2000, 6)).astype(np.float32)
+ROWS, COLUMNS = np.array([7, 1999, 7, 3]), np.array([0, 1234])
+
+
+class Squares(FeatureKernel):
+    """Features x², of which it counts how often they were computed."""
+
+    def __init__(self):
+        self.calls = []
+
+    def features(self, X):
+        self.calls.append(len(X))
+        return np.square(X)
+
+
+class Mine(PairwiseKernel):
+    """A kernel of a user who knows nothing of a cache."""
+
+    def on(self, X):
+        return super().on(X)
+
+
+def clusters(**params):
+    return ProbabilisticClusterKernel(4, 2, random_state=0, reg_covar=1e-2, **params).fit(X)
+
+
+def is_computed(gram):
+    return isinstance(gram, ComputedGram)
+
+
+# --- the choice ----------------------------------------------------------------------------------
+
+
+def test_few_rows_are_held_without_a_look(monkeypatch):
+    monkeypatch.setattr("dkae.kernels.features.default_budget", lambda: 0)
+    kernel = Squares()
+    assert not is_computed(kernel.on(X[:1024]))
+    assert kernel.calls == [1024]
+    assert is_computed(kernel.on(X[:1025]))
+    assert kernel.calls == [1024, 256]
+
+
+def test_many_rows_are_held_if_they_fit(monkeypatch):
+    n_bytes = X.nbytes  # as many features as columns
+    for budget, computed in ((n_bytes, False), (n_bytes - 1, True)):
+        monkeypatch.setattr("dkae.kernels.features.default_budget", lambda b=budget: b)
+        assert is_computed(Squares().on(X)) is computed
+        assert is_computed(Squares().on(X, cache_bytes=budget)) is computed
+    monkeypatch.setattr("dkae.kernels.features.default_budget", lambda: 0)
+    assert not is_computed(Squares().on(X, cache_bytes=n_bytes))
+
+
+def test_a_number_is_kept_to_for_few_rows_too():
+    assert is_computed(Squares().on(X[:3], cache_bytes=0))
+    assert not is_computed(Squares().on(X[:3], cache_bytes=3 * 6 * 4))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param(clusters(), id="compact"),
+        pytest.param(clusters(tolerance=0), id="dense"),
+        pytest.param(ForestKernel(n_estimators=20, random_state=0).fit(X), id="forest"),
+        pytest.param(TransformerKernel(Nystroem(n_components=9).fit(X)), id="transformer"),
+    ],
+)
+def test_the_estimate_is_near_what_is_held(kernel):
+    n_bytes = kernel.on(X).rows.nbytes
+    assert not is_computed(kernel.on(X, cache_bytes=1.2 * n_bytes))
+    assert is_computed(kernel.on(X, cache_bytes=0.8 * n_bytes))
+
+
+def test_the_choice_is_logged(caplog):
+    with caplog.at_level(logging.INFO, logger="dkae"):
+        Squares().on(X, cache_bytes=0)
+        Squares().on(X, cache_bytes=1e6)
+        Squares().on(X[:10])
+    about = "kernel Squares: features of 2000 rows take about 48 kB, and may take"
+    assert caplog.messages == [
+        f"{about} 0 bytes: computed for each batch",
+        f"{about} 1 MB: held",
+    ]
+
+
+@pytest.mark.parametrize("bad", [-1, "1 GB", np.nan, np.inf, True])
+def test_what_is_no_number_of_bytes(bad):
+    for kernel in (Squares(), center(Squares()).fit(X), (Squares() + Squares()).fit(X)):
+        with pytest.raises(ValueError, match=r"cache_bytes=.* must be a number in \[0, inf\)"):
+            kernel.on(X, cache_bytes=bad)
+
+
+# --- what is computed ----------------------------------------------------------------------------
+
+
+def test_features_of_rows_and_columns_are_computed_once_each():
+    kernel = Squares()
+    gram = kernel.on(X, cache_bytes=0)
+    kernel.calls.clear()
+    gram.block(ROWS)
+    assert kernel.calls == [len(ROWS)]
+    kernel.calls.clear()
+    gram.block(ROWS, COLUMNS)
+    assert sorted(kernel.calls) == sorted([len(ROWS), len(COLUMNS)])
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param(ForestKernel(n_estimators=20, random_state=0).fit(X), id="forest"),
+        pytest.param(
+            ForestKernel(RandomForestRegressor(5).fit(X, X[:, 0])).fit(X), id="forest, given"
+        ),
+        pytest.param(clusters(tolerance=0), id="dense"),
+    ],
+)
+def test_discrete_and_exact_features_agree_to_the_last_digit(kernel):
+    held, computed = kernel.on(X), kernel.on(X, cache_bytes=0)
+    np.testing.assert_array_equal(computed.block(ROWS), held.block(ROWS))
+    np.testing.assert_array_equal(computed.block(ROWS, COLUMNS), held.block(ROWS, COLUMNS))
+
+
+@pytest.mark.parametrize("normalization", ["mixtures", "max", "cosine"])
+def test_compact_posteriors_agree_to_round_off(normalization):
+    kernel = clusters(normalize=normalization)
+    held, computed = kernel.on(X), kernel.on(X, cache_bytes=0)
+    for size in (1, 3, 300, 700):
+        rows = np.random.default_rng(size).permutation(len(X))[:size]
+        np.testing.assert_allclose(computed.block(rows), held.block(rows), atol=2e-6)
+
+
+@pytest.mark.parametrize("kind", [list, pd.Series, np.array])
+def test_rows_may_be_texts(kind):
+    texts = [f"{'a ' * (i % 3)}{'b ' * (i % 5)}c" for i in range(30)]
+    words = CountVectorizer(token_pattern=r"\w").fit(texts)
+    kernel = TransformerKernel(words)
+    held, computed = kernel.on(kind(texts)), kernel.on(kind(texts), cache_bytes=0)
+    rows = np.array([4, 29, 0])
+    np.testing.assert_array_equal(computed.block(rows), held.block(rows))
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, torch.tensor, sparse.csr_array, sparse.coo_array])
+def test_rows_may_be_of_any_kind(kind):
+    kernel = TransformerKernel(StandardScaler(with_mean=False).fit(X))
+    held, computed = (kernel.on(kind(X), cache_bytes=b) for b in (1e9, 0))
+    np.testing.assert_allclose(computed.block(ROWS), held.block(ROWS), rtol=1e-6)
+
+
+def test_names_of_columns_are_kept():
+    table = pd.DataFrame(X, columns=list("abcdef"))
+    kernel = ProbabilisticClusterKernel(3, 1, random_state=0, reg_covar=1e-2).fit(table)
+    gram = kernel.on(table, cache_bytes=0)  # a warning of names that are missing would be an error
+    np.testing.assert_allclose(gram.block(ROWS), kernel.on(table).block(ROWS), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, sparse.csr_array])
+def test_a_centred_kernel_takes_any_kind_for_its_part(kind):
+    params = {"max_components": 3, "n_initializations": 1, "random_state": 0, "reg_covar": 1e-2}
+    rows = kind(X)
+    if kind is pd.DataFrame:
+        rows.columns = list("abcdef")
+    kernel = center(ProbabilisticClusterKernel(**params)).fit(rows)
+    expected = center(ProbabilisticClusterKernel(**params)).fit(X).on(X).block(ROWS)
+    for cache_bytes in (None, 0):
+        block = kernel.on(rows, cache_bytes).block(ROWS)
+        np.testing.assert_allclose(block, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_screening_of_mixtures_is_made_once(monkeypatch):
+    made, kernel = [], clusters()
+
+    def make(*args):
+        made.append(args)
+        return Screening(*args)
+
+    monkeypatch.setattr("dkae.kernels.cluster.kernel.Screening", make)
+    gram = kernel.on(X, cache_bytes=0)
+    for _ in range(3):
+        gram.block(ROWS, COLUMNS)
+    assert len(made) == 1
+
+
+# --- others --------------------------------------------------------------------------------------
+
+
+def test_kernels_without_features_ignore_it():
+    labels = ideal_kernel(np.arange(len(X)) % 3)
+    for kernel in (PairwiseKernel("rbf"), labels):
+        kernel.fit(X)
+        gram = kernel.on(X, cache_bytes=0)
+        assert not is_computed(gram)
+        np.testing.assert_array_equal(gram.block(ROWS), kernel.on(X).block(ROWS))
+
+
+def test_kernels_of_users_that_know_nothing_of_it():
+    mine = Mine("rbf")
+    kernels = [mine + Squares(), mine * Squares(), center(mine), normalize(mine)]
+    for kernel in kernels:
+        assert np.isfinite(kernel.fit(X).on(X).block(ROWS)).all()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'cache_bytes'"):
+        kernels[0].on(X, cache_bytes=0)
+
+
+def test_each_part_of_a_sum_has_an_equal_share():
+    both = (Squares() + Squares()).fit(X)
+    n_bytes = X.nbytes
+    assert not any(map(is_computed, both.on(X, cache_bytes=2 * n_bytes).grams))
+    assert all(map(is_computed, both.on(X, cache_bytes=2 * n_bytes - 2).grams))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param(Squares(), id="features"),
+        pytest.param(clusters(), id="compact"),
+        pytest.param(ForestKernel(n_estimators=8, random_state=0).fit(X), id="forest"),
+        pytest.param(center(Squares()).fit(X), id="centred"),
+    ],
+)
+def test_features_of_landmarks_are_held_whatever_the_budget(kernel, monkeypatch):
+    expected = kernel.gram(X[:1300], X[:1100])
+    monkeypatch.setattr("dkae.kernels.features.default_budget", lambda: 0)
+    towards = kernel.towards(X[:1100])
+    assert isinstance(towards, KernelRows)
+    if isinstance(kernel, Squares):
+        kernel.calls.clear()
+    np.testing.assert_allclose(towards(X[:1300]), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(towards(X[:5]), expected[:5], rtol=1e-5, atol=1e-6)
+    if isinstance(kernel, Squares):
+        assert kernel.calls == [256, 1300, 5]  # none of the landmarks

@@ -1,0 +1,208 @@
+"""Every kernel on rows that are on a disk: the same Gram matrix, and never all rows at once."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem
+
+from dkae._runtime.rows import RowArray
+from dkae.kernels import (
+    FeatureKernel,
+    ForestKernel,
+    Precomputed,
+    ProbabilisticClusterKernel,
+    TransformerKernel,
+    center,
+    normalize,
+)
+from dkae.kernels.features import ComputedGram
+from dkae.kernels.labels import IdealKernel
+from tests.ids import plain_id
+from tests.laws.test_kernel_laws import KERNELS, RNG, X
+from tests.stores import Store, on_disk
+
+ROWS, COLUMNS = np.array([5, 0, 17, 5]), np.array([39, 3, 17])
+BYTES = (255 * X).astype(np.uint8)
+#: Rows that a patched chunk has.
+N_CHUNK = 10
+
+every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=plain_id)
+FEATURES = [kernel for kernel in KERNELS if isinstance(kernel, FeatureKernel)]
+every_feature_kernel = pytest.mark.parametrize("kernel", FEATURES, ids=plain_id)
+
+
+def knows_its_rows(kernel):
+    parts = getattr(kernel, "kernels", [kernel])
+    return any(isinstance(part, Precomputed | IdealKernel) for part in parts)
+
+
+def of_any_rows(kernels):
+    return pytest.mark.parametrize(
+        "kernel", [kernel for kernel in kernels if not knows_its_rows(kernel)], ids=plain_id
+    )
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Let every kernel read a few rows at a time, and nobody all of them."""
+    for name in ("features.N_CHUNK_NUMBERS", "rows.N_CHUNK_NUMBERS"):
+        monkeypatch.setattr(f"dkae.kernels.{name}", N_CHUNK * X.shape[1])
+    for name in ("compose.N_CHUNK_ROWS", "cluster.kernel.N_CHUNK_ROWS"):
+        monkeypatch.setattr(f"dkae.kernels.{name}", N_CHUNK)
+    monkeypatch.setattr("dkae.grams.N_DIAGONAL_ROWS", N_CHUNK)
+    monkeypatch.setattr(RowArray, "__array__", Store.__array__)
+
+
+def assert_same(gram, expected):
+    assert len(gram) == len(expected)
+    for columns in (None, COLUMNS):
+        block = gram.block(ROWS, columns)
+        assert block.dtype == np.float32
+        np.testing.assert_allclose(block, expected.block(ROWS, columns), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gram.diagonal(), expected.diagonal(), rtol=1e-5, atol=1e-6)
+
+
+# --- the same matrix -----------------------------------------------------------------------------
+
+
+@every_kernel
+def test_a_mapped_file(kernel, tmp_path):
+    mapped = on_disk(X, tmp_path / "X.npy")
+    assert_same(clone(kernel).fit(mapped).on(mapped), clone(kernel).fit(X).on(X))
+
+
+@of_any_rows(KERNELS)
+def test_a_mapped_file_of_bytes(kernel, tmp_path):
+    mapped = on_disk(BYTES, tmp_path / "X.npy")
+    assert_same(clone(kernel).fit(mapped).on(mapped), clone(kernel).fit(BYTES).on(BYTES))
+
+
+@of_any_rows(KERNELS)
+def test_bytes_that_are_scaled(kernel, tmp_path):
+    rows = RowArray(on_disk(BYTES, tmp_path / "X.npy"), scale=255)
+    scaled = BYTES.astype(np.float32) / np.float32(255)
+    assert_same(clone(kernel).fit(rows).on(rows), clone(kernel).fit(scaled).on(scaled))
+
+
+@every_kernel
+def test_a_store_that_takes_ascending_rows_only(kernel):
+    assert_same(clone(kernel).fit(Store(X)).on(Store(X)), clone(kernel).fit(X).on(X))
+
+
+@every_kernel
+def test_the_diagonal_and_a_block_of_a_store(kernel):
+    kernel = clone(kernel).fit(X)
+    np.testing.assert_allclose(kernel.diag(RowArray(X)), kernel.diag(X), rtol=1e-5, atol=1e-6)
+    gram = kernel.gram(RowArray(X), X[:4])
+    np.testing.assert_allclose(gram, kernel.gram(X, X[:4]), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("params", [{}, {"tolerance": 0}])
+def test_posteriors_of_rows_of_float64_are_those_of_float32(params, tmp_path):
+    kernel = clone(next(k for k in FEATURES if "Probabilistic" in repr(k))).set_params(**params)
+    double = RNG.uniform(0.1, 1, X.shape) + 2.0**14  # of which float32 has few digits left
+    kernel.fit(double.astype(np.float32))
+    assert np.abs(kernel.on(double).block(ROWS) - kernel.on(Store(double)).block(ROWS)).max() > 1e-4
+    expected = kernel.on(double.astype(np.float32)).block(ROWS)
+    for source in (Store(double), on_disk(double, tmp_path / "X.npy")):
+        np.testing.assert_array_equal(kernel.on(source).block(ROWS), expected)
+        np.testing.assert_array_equal(kernel.on(source, cache_bytes=1e9).block(ROWS), expected)
+        computed = kernel.on(source, cache_bytes=0).block(ROWS)
+        np.testing.assert_allclose(computed, expected, rtol=1e-5, atol=1e-6)
+
+
+# --- never all rows at once ----------------------------------------------------------------------
+
+
+@every_kernel
+@pytest.mark.parametrize("cache_bytes", [None, 0, 1e9])
+@pytest.mark.usefixtures("small_chunks")
+def test_a_few_rows_are_read_at_a_time(kernel, cache_bytes, monkeypatch):
+    monkeypatch.setattr("dkae.kernels.features.N_SAMPLE_ROWS", N_CHUNK)
+    kernel, store = clone(kernel).fit(X), Store(X)
+    expected = kernel.on(X)
+    gram = kernel.on(store, cache_bytes)
+    for columns in (None, COLUMNS):
+        block = gram.block(ROWS, columns)
+        np.testing.assert_allclose(block, expected.block(ROWS, columns), rtol=1e-5, atol=1e-6)
+    assert store.most <= N_CHUNK
+
+
+@every_feature_kernel
+@pytest.mark.usefixtures("small_chunks")
+def test_features_are_computed_of_a_few_rows_at_a_time(kernel):
+    kernel, store = clone(kernel).fit(X), Store(X)
+    for name in ("features", "feature_matrix", "diag"):
+        phi, expected = getattr(kernel, name)(store), getattr(kernel, name)(X)
+        dense = [a.toarray() if hasattr(a, "toarray") else a for a in (phi, expected)]
+        np.testing.assert_allclose(*dense, rtol=1e-4, atol=1e-6)
+    assert store.most <= N_CHUNK
+
+
+@of_any_rows([kernel for kernel in KERNELS if not isinstance(kernel, ForestKernel)])
+def test_fit_reads_a_sample_or_chunks(kernel):
+    rows = RNG.uniform(0.1, 1, (3000, X.shape[1])).astype(np.float32)
+    store = Store(rows)
+    clone(kernel).fit(store)
+    assert store.most <= 1024
+
+
+def test_a_forest_is_fitted_to_a_sample(monkeypatch):
+    monkeypatch.setattr("dkae.kernels.partitions.N_FIT_ROWS", 15)
+    kernel, store = clone(next(k for k in FEATURES if isinstance(k, ForestKernel))), Store(X)
+    kernel.fit(store)
+    assert store.most == 15
+    assert kernel.gram(X).shape == (len(X), len(X))
+
+
+WIDE = np.random.default_rng(1).integers(0, 255, (20_000, 50)).astype(np.uint8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrap", [lambda kernel: kernel, normalize, center])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        ProbabilisticClusterKernel(3, 1, random_state=0, reg_covar=1e-2),
+        ForestKernel(n_estimators=4, random_state=0),
+        TransformerKernel(Nystroem(n_components=5, random_state=0).fit(WIDE[:50])),
+    ],
+    ids=plain_id,
+)
+def test_memory_does_not_grow_with_a_mapped_file(kernel, wrap, tmp_path):
+    mapped = on_disk(WIDE, tmp_path / "X.npy")
+    kernel = wrap(kernel).fit(WIDE[:50])
+    kernel.on(mapped[:2000], cache_bytes=0)  # whatever is needed once
+    tracemalloc.start()
+    kernel.on(mapped, cache_bytes=0).block(ROWS, COLUMNS)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * WIDE.size  # a copy in float32 would be twice as large
+
+
+# --- held or computed ----------------------------------------------------------------------------
+
+
+@every_feature_kernel
+def test_held_and_computed_features_give_the_same_matrix(kernel):
+    kernel = clone(kernel).fit(X)
+    held, computed = kernel.on(X, cache_bytes=1e9), kernel.on(X, cache_bytes=0)
+    assert isinstance(computed, ComputedGram)
+    assert not isinstance(held, ComputedGram)
+    assert computed.kernel is kernel
+    assert_same(computed, held)
+    part = computed[::2].block(ROWS // 2)
+    np.testing.assert_allclose(part, held[::2].block(ROWS // 2), rtol=1e-5, atol=1e-6)
+
+
+@every_feature_kernel
+def test_composed_kernels_pass_it_on(kernel):
+    for composed in (center(kernel), normalize(kernel), kernel + kernel, kernel * kernel):
+        composed = clone(composed).fit(X)
+        computed = composed.on(X, cache_bytes=0)
+        assert isinstance(computed.grams[0], ComputedGram)
+        assert_same(computed, composed.on(X))

@@ -1,0 +1,50 @@
+"""How much memory there is: of the machine, or of a container on it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dkae._runtime import memory
+
+UNLIMITED = {"v2": "max\n", "v1": "9223372036854771712\n", "none": None, "empty": ""}
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """Return a function that makes a machine of 8000 bytes, with limits that files announce."""
+    monkeypatch.setattr(memory, "_of_machine", lambda: 8000)
+
+    def with_limits(*texts: str | None) -> None:
+        paths = [tmp_path / str(i) for i in range(len(texts))]
+        for path, text in zip(paths, texts, strict=True):
+            if text is not None:
+                path.write_text(text)
+        monkeypatch.setattr(memory, "LIMITS", tuple(paths))
+
+    return with_limits
+
+
+@pytest.mark.parametrize("text", UNLIMITED.values(), ids=UNLIMITED)
+def test_without_a_limit_it_is_that_of_the_machine(machine, text):
+    machine(text, None)
+    assert memory.total_memory() == 8000
+    assert memory.default_budget() == 2000
+
+
+@pytest.mark.parametrize("texts", [("4000\n", None), (None, "4000\n"), ("max\n", "4000")])
+def test_a_container_may_have_less(machine, texts):
+    machine(*texts)
+    assert memory.total_memory() == 4000
+    assert memory.default_budget() == 1000
+
+
+def test_it_is_known_here():
+    assert 0 < memory.default_budget() < memory.total_memory()
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "words"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (2e6, "2 MB"), (16.5e9, "16.5 GB")],
+)
+def test_in_words(n_bytes, words):
+    assert memory.in_words(n_bytes) == words
