@@ -114,7 +114,11 @@ class RowsGram(Gram):
 
     def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
         others = None if columns is None else self.rows[columns]
-        return finite_float32(self.function(self.rows[rows], others), self.name)
+        return self.between(self.rows[rows], others)
+
+    def between(self, rows: Any, others: Any) -> Floats:
+        """Return the block of rows that are at hand; `others` is None where they are `rows`."""
+        return finite_float32(self.function(rows, others), self.name)
 
     def kept(self) -> Any:
         """Return what `function` takes of all rows."""

@@ -61,9 +61,10 @@ def test_two_processes_end_where_one_does(fits, name):
     assert first["weights"] == second["weights"]  # to the bit
     assert first["history"] == second["history"]
     assert first["scale"] == second["scale"]
-    assert first["gap"] <= 2e-5 * first["size"]
+    assert first["gap"] <= 1e-4 * first["size"]
     assert first["scale"] == pytest.approx(first["scale alone"], rel=1e-4)
     for ours, alone in zip(first["history"], first["history alone"], strict=True):
+        assert ours.pop("phase") == alone.pop("phase")
         assert ours == pytest.approx(alone, rel=1e-4)
 
 

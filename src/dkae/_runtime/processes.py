@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
 from dkae._runtime.checks import check_choice
 
@@ -89,7 +91,7 @@ class DistributedProcesses(Processes):
     def __init__(self, timeout: float, device_type: str) -> None:
         self._timeout = timedelta(seconds=timeout)
         if not dist.is_initialized():
-            dist.init_process_group("gloo", timeout=self._timeout)
+            _meet(self._timeout)
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self._store = dist.distributed_c10d._get_default_store()
         self.control: Any = self._group("gloo")
@@ -160,6 +162,49 @@ class DistributedProcesses(Processes):
 
     def _key(self, what: str, rank: int) -> str:
         return f"dkae {self._fit} {what} {rank}"
+
+
+def _meet(timeout: timedelta) -> None:
+    """Make the process group of those that torchrun has started together.
+
+    Where torchrun starts processes again, its store still has what the former ones have written,
+    addresses too. So the first process makes up a name under which all of these write.
+    """
+    store, rank, size = next(rendezvous("env://", timeout=timeout))
+    store.set_timeout(timeout)
+    name = _name_all(store, size, timeout) if rank == 0 else _learn_name(store, rank)
+    named = dist.PrefixStore(name, store)  # type: ignore[attr-defined]
+    dist.init_process_group("gloo", store=named, rank=rank, world_size=size, timeout=timeout)
+
+
+def _name_all(store: Any, size: int, timeout: timedelta) -> str:
+    """Tell a new name to who asks for it, until all have thanked for this one."""
+    name, waiting = f"dkae {uuid4().hex}", set(range(1, size))
+    end = time.monotonic() + timeout.total_seconds()
+    while waiting:
+        for rank in sorted(waiting):
+            if store.check([f"dkae asks {rank}"]):  # or a former process did
+                store.set(f"dkae answer {store.get(f'dkae asks {rank}').decode()}", name)
+            if store.check([f"{name} {rank}"]):
+                waiting.remove(rank)
+        if time.monotonic() > end:
+            names = ", ".join(map(str, sorted(waiting)))
+            raise LostProcessError(
+                f"rank {names} did not appear within {timeout.total_seconds():g} seconds"
+            )
+        time.sleep(0.02)
+    return name
+
+
+def _learn_name(store: Any, rank: int) -> str:
+    question = uuid4().hex
+    store.set(f"dkae asks {rank}", question)
+    try:
+        name = str(store.get(f"dkae answer {question}").decode())
+    except RuntimeError as error:
+        raise LostProcessError("rank 0 did not appear in time") from error
+    store.set(f"{name} {rank}", "")
+    return name
 
 
 def gathered(part: Tensor, group: Any) -> Tensor:

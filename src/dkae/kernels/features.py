@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Sequence, Sized
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from dkae._runtime.arrays import as_rows, naming, real_numbers
 from dkae._runtime.checks import check_number
 from dkae._runtime.memory import default_budget, in_words
+from dkae._runtime.processes import present
 from dkae._runtime.rows import RowArray, chunks_of, is_row_array
 from dkae._runtime.units import exponent_of, in_unit, largest_entry
 from dkae.grams import Floats, Gram, Rows, RowsGram, finite_float32, sample_rows
@@ -75,7 +76,11 @@ class FeatureKernel(Kernel):
             *(self, n, in_words(n_bytes), in_words(budget)),
             "held" if is_held else "computed for each batch",
         )
-        return self._gram_of(describe(X)) if is_held else ComputedGram(rows, describe, sample)
+        return (
+            self._gram_of(shared(describe, rows))
+            if is_held
+            else ComputedGram(rows, describe, sample)
+        )
 
     def feature_matrix(self, X: Any) -> Any:
         """Return Φ(X) in the form that takes least memory: dense, or sparse in CSR format."""
@@ -134,9 +139,12 @@ class ComputedGram(RowsGram):
         self.describe = describe
 
     def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
-        others = None if columns is None else self.describe(_take(self.rows, columns))
-        values = self.function(self.describe(_take(self.rows, rows)), others)
-        return finite_float32(values, self.name)
+        others = None if columns is None else _take(self.rows, columns)
+        return self.between(_take(self.rows, rows), others)
+
+    def between(self, rows: Any, others: Any) -> Floats:
+        described = None if others is None else self.describe(others)
+        return finite_float32(self.function(self.describe(rows), described), self.name)
 
     def kept(self) -> Any:
         return self.describe(self.rows)
@@ -175,10 +183,24 @@ def by_chunks(function: Callable[[Any], Any], X: Any) -> Any:
     """Return a function of rows, of parts of them one after another if they are on a disk."""
     if not is_row_array(X):
         return function(X)
-    parts = [function(part) for part in chunks_of(as_rows(X), N_CHUNK_NUMBERS)]
-    if sparse.issparse(parts[0]):
+    return _joined([function(part) for part in chunks_of(as_rows(X), N_CHUNK_NUMBERS)])
+
+
+def shared(describe: Callable[[Any], Any], rows: Any) -> Any:
+    """Return what is kept of rows; each of several processes computes its share of it."""
+    processes = present()
+    if processes.size == 1:
+        return describe(rows)
+    own = processes.part(len(rows))
+    parts = [describe(part) for part in chunks_of(rows, N_CHUNK_NUMBERS, own)]
+    return _joined([part for theirs in processes.gather(parts) for part in theirs])
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    first = parts[0]
+    if sparse.issparse(first):
         return sparse.vstack(parts, format="csr")
-    return np.concatenate(parts)
+    return np.concatenate(parts) if isinstance(first, np.ndarray) else type(first).joined(parts)
 
 
 def _product(a: Any, b: Any) -> NDArray[Any]:

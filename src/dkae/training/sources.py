@@ -17,7 +17,7 @@ from torch import Tensor
 from dkae._runtime.checks import check_choice, check_integer
 from dkae._runtime.processes import ALONE, Processes
 from dkae._runtime.rows import RowArray
-from dkae.grams import Floats, Gram, Rows, RowsGram, finite_float32, read_block
+from dkae.grams import Floats, Gram, Rows, RowsGram, read_block
 from dkae.training.teacher import Teacher
 
 #: Ways to draw a batch.
@@ -181,8 +181,8 @@ def _shared_block(gram: Gram, rows: Rows, processes: Processes) -> Tensor:
     if isinstance(gram, RowsGram) and isinstance(gram.rows, (np.ndarray, RowArray)):
         # Rows that another process has read are not read again.
         mine = torch.from_numpy(np.ascontiguousarray(gram.rows[own]))
-        values = gram.function(mine.numpy(), processes.rows(mine).numpy())
-        return processes.rows(torch.from_numpy(finite_float32(values, gram.name)))
+        values = gram.between(mine.numpy(), processes.rows(mine).numpy())
+        return processes.rows(torch.from_numpy(values))
     return processes.rows(torch.from_numpy(read_block(gram, own, rows)))
 
 

@@ -15,6 +15,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from dkae._runtime.processes import present
 from dkae._runtime.threads import in_threads
 from dkae.kernels.cluster.mixtures import Mixtures, batches, log_joint_of, moments_of, soft_max
 
@@ -55,21 +56,38 @@ def fit_mixtures(
     d = X.shape[1]
     shape = {"diag": (d,), "spherical": (1,), "full": (d, d)}[covariance_type]
     n_components = int(sizes.sum())
-    # The first step writes every component.
-    parameters = (X.new_empty(n_components, *rest) for rest in [(), (d,), shape])
+    # The first step writes every component; what another process fits stays 0.
+    parameters = [X.new_zeros(n_components, *rest) for rest in [(), (d,), shape]]
     mixtures = Mixtures(sizes, *parameters)
     converged = torch.zeros_like(sizes, dtype=torch.bool)
     n_iter = torch.full_like(sizes, max_iter)
     moments = moments_of(X, mixtures)
+    own = list(batches(mixtures))[present().rank :: present().size]
 
     def fit(batch: tuple[slice, slice]) -> None:
         views = FitResult(mixtures.part(*batch), converged[batch[0]], n_iter[batch[0]])
         _fit_batch(X, moments, start(batch[1]), covariance_type, reg_covar, tol, into=views)
 
-    for _ in in_threads(fit, batches(mixtures), X.device):
+    for _ in in_threads(fit, own, X.device):
         pass
+    _share(own, converged, n_iter, parameters)
     # The last step may have spoilt a mixture that had converged.
     return FitResult(mixtures, converged & _are_valid(mixtures), n_iter)
+
+
+def _share(
+    own: list[tuple[slice, slice]], converged: Tensor, n_iter: Tensor, parameters: list[Tensor]
+) -> None:
+    """Give all processes what each has fitted of its own."""
+    if present().size == 1:
+        return
+    others = torch.ones_like(converged)
+    for mixtures, _ in own:
+        others[mixtures] = False
+    has_converged, steps = converged.long(), n_iter.masked_fill(others, 0)
+    present().sum(*parameters, has_converged, steps)
+    converged.copy_(has_converged.bool())
+    n_iter.copy_(steps)
 
 
 def _fit_batch(

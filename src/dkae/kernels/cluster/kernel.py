@@ -8,7 +8,7 @@ random starts each. With the posterior :math:`\pi_i(q, g)` of row i under mixtur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -349,6 +349,12 @@ class _ScaledPosteriors:
 
     def __getitem__(self, rows: Rows) -> _ScaledPosteriors:
         return _ScaledPosteriors(self.posteriors[rows], self.scales[rows])
+
+    @staticmethod
+    def joined(parts: Sequence[_ScaledPosteriors]) -> _ScaledPosteriors:
+        """Return the rows of all parts."""
+        posteriors = concatenate([part.posteriors for part in parts])
+        return _ScaledPosteriors(posteriors, np.concatenate([part.scales for part in parts]))
 
 
 class _CompactGram(FeatureGram):
