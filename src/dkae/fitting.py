@@ -150,6 +150,7 @@ def train(
     model.network_, model.scaling_ = start.built.network, start.built.scaling
     model.n_components_, model.kernel_ = int(model.n_components), start.kernel
     model._stored_kernel_values = None  # of a file that this model may have come from
+    model._continued = None  # the optimizer of passes before
     return interruption, note_quality(model, start.X[rows], block)
 
 

@@ -24,7 +24,7 @@ REAL_KINDS = "buif"
 _HAS = ("shape", "dtype", "__getitem__")
 _HAS_NOT = ("iloc", "__array_namespace__")
 #: Bytes of a mapped file that stay in memory; what is read beyond them can be read again.
-_MOST_MAPPED = 2**25
+_MOST_MAPPED = 2**23
 #: Linux maps so many bytes around a row that is read alone.
 _AROUND = 2**16
 
@@ -130,9 +130,19 @@ class RowArray:
     def _gather(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return rows in any order, read in ascending order, each once."""
         if len(numbers) < 2 or bool((numbers[1:] > numbers[:-1]).all()):
-            return self._read(numbers)
+            return self._read_ascending(numbers)
         ascending, places = np.unique(numbers, return_inverse=True)
-        return self._read(ascending)[places]
+        return self._read_ascending(ascending)[places]
+
+    def _read_ascending(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return rows, those of a mapped file a few at a time: each takes many pages of it."""
+        n = _MOST_MAPPED // _AROUND
+        if _map_of(self.source) is None or len(numbers) <= n:
+            return self._read(numbers)
+        rows = np.empty((len(numbers), *self.shape[1:]), dtype=np.float32)
+        for i in range(0, len(numbers), n):
+            rows[i : i + n] = self._read(numbers[i : i + n])
+        return rows
 
     def _read(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float32]:
         """Return rows in ascending order, checked."""
@@ -256,8 +266,6 @@ def release(array: Any) -> None:
     """
     mapped = _map_of(array)
     if mapped is not None and array.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
-        if array.mode != "r":
-            mapped.flush()
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
