@@ -58,6 +58,7 @@ bench: $(READY) ## benchmarks; they write to benchmarks/results/
 	$(BIN)/python benchmarks/mnist_recipes.py
 	$(BIN)/python benchmarks/quickstart.py
 	$(BIN)/python benchmarks/choose_gamma.py
+	$(BIN)/python benchmarks/processes.py
 	$(BIN)/python benchmarks/million_rows.py
 	$(BIN)/python benchmarks/out_of_sample.py
 	$(BIN)/python benchmarks/partial_fit.py

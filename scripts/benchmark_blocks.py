@@ -14,6 +14,7 @@ __all__ = [
     "alignment_cost",
     "baselines_curve",
     "baselines_denoising",
+    "benchmark",
     "choose_gamma",
     "cluster_kernel",
     "memory",
@@ -32,7 +33,8 @@ __all__ = [
 ]
 
 
-def _benchmark(name: str) -> Any:
+def benchmark(name: str) -> Any:
+    """Return what a benchmark has written."""
     return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text("utf-8"))
 
 
@@ -47,7 +49,7 @@ def _ratio(found: dict[str, float]) -> str:
 
 def quickstart() -> str:
     """Return the ten lines of the README beside their rivals."""
-    found = _benchmark("quickstart")
+    found = benchmark("quickstart")
     seconds = found["dkae"]["seconds"]
     rows = [
         [
@@ -63,7 +65,7 @@ def quickstart() -> str:
 
 def nystroem() -> str:
     """Return the same in short."""
-    found = _benchmark("quickstart")
+    found = benchmark("quickstart")
     rows = [[name, *_three_numbers(row)] for name, row in found.items()]
     return table(["128 components, test rows", *_THREE], rows)
 
@@ -78,7 +80,7 @@ def _three_numbers(row: dict[str, float]) -> list[str]:
 
 def cluster_kernel() -> str:
     """Return the Probabilistic Cluster Kernel against loops over scikit-learn's mixtures."""
-    found = _benchmark("cluster_kernel")
+    found = benchmark("cluster_kernel")
     works = {"fit": "fit 870 mixtures on 200 rows", "posteriors": "posteriors of 20,000 rows"}
     loops = {
         "loop": "a loop with the same first means",
@@ -98,7 +100,7 @@ def cluster_kernel() -> str:
 
 def spectral() -> str:
     """Return kernel PCA of the cluster kernel against scikit-learn's."""
-    found = _benchmark("spectral")
+    found = benchmark("spectral")
     peak, large = found["memory"], found["rows_60000"]
     peaks = [f"{peak[side]:,.0f} MB" for side in ("ours", "theirs")]
     ours = f"{large['fit']:.1f} s, {large['peak'] / 1e6:,.0f} MB"
@@ -113,7 +115,7 @@ def spectral() -> str:
 
 def memory() -> str:
     """Return the peak memory of `fit` over n, and over k."""
-    found = _benchmark("memory")
+    found = benchmark("memory")
     rows = [[f"{int(n):,}", "200", peak] for n, peak in found["by_rows"].items()]
     rows += [["5,000", f"{int(k):,}", p] for k, p in found["by_batch"].items() if k != "200"]
     return table(["n", "k", "peak"], [[n, k, f"{peak / 1e6:.0f} MB"] for n, k, peak in rows])
@@ -126,7 +128,7 @@ _SCORES = {"alignment_loss": "L_c", "one_minus_cka": "1 − CKA", "one_minus_r2"
 def _of_recipes() -> dict[tuple[str, str, str], list[dict[str, Any]]]:
     """Return what was measured for each data set, kernel and method, a dictionary a seed."""
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for name, record in _benchmark("recipes").items():
+    for name, record in benchmark("recipes").items():
         data, kernel, method, _ = name.split(" / ")
         found.setdefault((data, kernel, method), []).append(record)
     return found
@@ -181,7 +183,7 @@ def _recipe_table(methods: list[str], varied: set[str] | None = None, n_seeds: i
 
 def mnist_recipes() -> str:
     """Return the recipes on MNIST, means of seeds."""
-    found, rows = _benchmark("mnist_recipes"), []
+    found, rows = benchmark("mnist_recipes"), []
     for kernel, recipe in dict.fromkeys(tuple(n.split()[:2]) for n in found if n[:3] != "PCA"):
         records = [r for name, r in found.items() if name.startswith(f"{kernel} {recipe} ")]
         means = [
@@ -246,7 +248,7 @@ def when_cost() -> str:
 def training_step() -> str:
     """Return what a step of the study costs on each processor."""
     rows = []
-    for machine, found in _benchmark("training_step").items():
+    for machine, found in benchmark("training_step").items():
         for name, step in found.items():
             if isinstance(step, dict):
                 cells = [
@@ -264,14 +266,14 @@ def step_memory() -> str:
     """Return what it saves to keep freed memory."""
     rows = [
         [name, *(f"{value:,.0f}" for value in found.values())]
-        for name, found in _benchmark("step_memory").items()
+        for name, found in benchmark("step_memory").items()
     ]
     return table(["gradients of tied weights", "ms of a core", "ms", "page faults"], rows)
 
 
 def alignment_cost() -> str:
     """Return the milliseconds of each measure of alignment, with its gradient."""
-    (found,) = _benchmark("alignment_measures").values()
+    (found,) = benchmark("alignment_measures").values()
     costs = [found[f"cost, {k} rows"]["milliseconds"] for k in (200, 500)]
     rows = [[f"`{name}`", *(f"{cost[name]:.1f} ms" for cost in costs)] for name in costs[0]]
     return table(["measure", "k = 200", "k = 500"], rows)
@@ -279,7 +281,7 @@ def alignment_cost() -> str:
 
 def alignment_bias() -> str:
     """Return how far the gradients of blocks point away from that of all pairs."""
-    (found,) = _benchmark("alignment_measures").values()
+    (found,) = benchmark("alignment_measures").values()
     cosines = {
         name.split(" = ")[1]: cosine
         for name, cosine in found["bias of blocks"].items()
@@ -294,7 +296,7 @@ def alignment_bias() -> str:
 
 def baselines_curve() -> str:
     """Return L_c of kernel PCA over m; on training rows in brackets."""
-    curves = _benchmark("baselines")["curve"]
+    curves = benchmark("baselines")["curve"]
     sizes = list(curves["reg 1e-06, test"])
     rows = []
     for reg, name in (("1e-06", "1e-6"), ("0.001", "1e-3")):
@@ -306,7 +308,7 @@ def baselines_curve() -> str:
 def baselines_denoising() -> str:
     """Return the errors of kernel PCA and learned pre-images on digits with noise."""
     rows = []
-    for name, found in _benchmark("baselines")["denoising"].items():
+    for name, found in benchmark("baselines")["denoising"].items():
         if isinstance(found, float):
             rows.append([name, f"{found:.4f}", "", ""])
             continue
@@ -322,7 +324,7 @@ def baselines_denoising() -> str:
 
 def choose_gamma() -> str:
     """Return what each score gives models of an RBF kernel with another γ; the best is bold."""
-    found, rows = _benchmark("choose_gamma"), []
+    found, rows = benchmark("choose_gamma"), []
     scores = ["score", "centered_alignment", "label_alignment", "r2", "classifier"]
     for loss, title in (("frobenius", "L_c"), ("centered", "centred")):
         best = {name: max(by[name] for by in found[loss].values()) for name in scores}
@@ -349,7 +351,7 @@ _FAULTS = {
 
 def torture() -> str:
     """Return how many faults were injected, and how many were borne."""
-    found = _benchmark("torture")
+    found = benchmark("torture")
     rows = [
         [text, f"{found[name]['tried']:,}", f"{found[name]['held']:,}"]
         for name, text in _FAULTS.items()
@@ -361,6 +363,6 @@ def torture_peers() -> str:
     """Return what others make of damaged files."""
     rows = [
         [name, f"{n['tried']:,}", f"{100 * n.get('taken in silence', 0) / n['tried']:.0f} %"]
-        for name, n in _benchmark("torture")["peers"]["formats"].items()
+        for name, n in benchmark("torture")["peers"]["formats"].items()
     ]
     return table(["format", "tried", "taken"], rows)

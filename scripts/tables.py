@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from scripts import benchmark_blocks, study_blocks
+from scripts import benchmark_blocks, large_data_blocks, study_blocks
 from scripts.markdown import ROOT
 
 __all__ = ["BLOCKS", "DOCUMENTS", "names_in", "regenerate"]
@@ -37,6 +37,12 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "training-step": benchmark_blocks.training_step,
     "when-cost": benchmark_blocks.when_cost,
     "when-quality": benchmark_blocks.when_quality,
+    "chunks": large_data_blocks.chunks,
+    "kills": large_data_blocks.kills,
+    "million-rows": large_data_blocks.million_rows,
+    "out-of-sample": large_data_blocks.out_of_sample,
+    "partial-fit": large_data_blocks.partial_fit,
+    "processes": large_data_blocks.processes,
     "clipped-noise": study_blocks.clipped_noise,
     "study-clipped": study_blocks.study_clipped,
     "code-space": study_blocks.code_space,

@@ -13,7 +13,7 @@ from dkae.grams import Floats
 from dkae.networks.protocol import evaluating
 
 #: Rows of an array that go through the network together.
-N_CHUNK_ROWS = 4096
+N_CHUNK_ROWS = 1024
 #: And numbers: rows of sparse data become dense here.
 N_CHUNK_NUMBERS = 2**26
 
