@@ -15,6 +15,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,6 +34,7 @@ from dkae._runtime.threads import in_threads
 from dkae.grams import Gram, MatrixGram
 from dkae.training import DECODER, FINE_TUNING, Batch
 from dkae.training.building import build
+from dkae.training.prefetch import Prefetching
 from dkae.training.run import Training
 from dkae.training.settings import Settings
 
@@ -46,8 +48,29 @@ SMALLER = (128, 100)
 
 def step_of(recipe: str, batch: Batch) -> Callable[[], Any]:
     """Return one training step of a recipe's network on a batch."""
-    model, X = PAPER.estimator(LAPTOP, recipe), batch.inputs.numpy()
-    gram = MatrixGram(np.eye(len(X), dtype=np.float32))
+    X = batch.inputs.numpy()
+    trainer, phase = trainer_of(recipe, X, MatrixGram(np.eye(len(X), dtype=np.float32)))
+    return lambda: trainer.train_step(phase, batch)
+
+
+def steps_with_batches(prior: Gram, **params: Any) -> dict[str, Callable[[], Any]]:
+    """Return steps that draw their batches, with the block of the prior: in time, and ahead."""
+    X = PAPER.parts(LAPTOP)["train"].X
+    steps = {}
+    for name in ("fetched in time", "fetched ahead"):
+        trainer, phase = trainer_of(RECIPE, X, prior, **params)
+        source = trainer.source if name == "fetched in time" else Prefetching(trainer.source)
+        steps[name] = partial(_draw_and_step, trainer, phase, source)
+    return steps
+
+
+def _draw_and_step(trainer: Any, phase: Any, source: Any) -> None:
+    trainer.train_step(phase, source.draw(True, 0.0))
+
+
+def trainer_of(recipe: str, X: Any, gram: Gram, **params: Any) -> tuple[Any, Any]:
+    """Return a trainer that is ready for steps of end-to-end training."""
+    model = PAPER.estimator(LAPTOP, recipe).set_params(**params)
     training = Training(
         build(model, X, None, 0).maps, X, gram, Settings.of(model), rng=np.random.default_rng(0)
     )
@@ -58,7 +81,8 @@ def step_of(recipe: str, batch: Batch) -> Callable[[], Any]:
     trainer.optimizer, trainer.schedule = trainer.optimization.start(
         trainer.parameters, phase.learning_rate_factor, n_steps
     )
-    return lambda: trainer.train_step(phase, batch)
+    trainer.engine.begin(phase.network, phase.alignment_weight)
+    return trainer, phase
 
 
 def products(k: int) -> tuple[Callable[[], Any], float]:
@@ -139,6 +163,20 @@ def timed(n_networks: int, k: int, prior: Gram) -> dict[str, float]:
     return {name: sum(seconds[name] for seconds in each) / n_networks for name in each[0]}
 
 
+def whole_steps(prior: Gram, k: int) -> dict[str, float]:
+    """Return whole steps, batch and block included, as multiples of their matrix products."""
+    work = {"products": products(k)[0], **steps_with_batches(prior)}
+    compiled = steps_with_batches(prior, compile=True)
+    work["fetched in time, compiled"] = compiled["fetched in time"]
+    work["fetched in time, compiled"]()  # it is translated here
+    seconds = median_seconds(work, Barrier(1))
+    return {
+        name: round(time / seconds["products"], 3)
+        for name, time in seconds.items()
+        if name != "products"
+    }
+
+
 def main() -> None:
     """Time the steps of one network on all cores and of one on each, and what follows."""
     keep_freed_memory()
@@ -159,6 +197,7 @@ def main() -> None:
                 (n_steps * step + n_blocks * seconds["block of the prior"]) / n_networks / 3600, 2
             ),
         }
+    results["with_batches"] = whole_steps(prior, k)
     results["operations_of_the_laptop_scale"] = total
     results["gigaflops_of_a_step_for_two_hours"] = round(total / 7200e9)
     print(json.dumps(results, indent=1))

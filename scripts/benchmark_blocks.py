@@ -30,6 +30,7 @@ __all__ = [
     "training_step",
     "when_cost",
     "when_quality",
+    "whole_steps",
 ]
 
 
@@ -250,16 +251,30 @@ def training_step() -> str:
     rows = []
     for machine, found in benchmark("training_step").items():
         for name, step in found.items():
-            if isinstance(step, dict):
+            if isinstance(step, dict) and "milliseconds" in step:
                 cells = [
                     f"{step['milliseconds']['paper']:.0f} ms",
                     f"{100 * step['share_of_products_in_a_step']:.0f} %",
                     f"{100 * step['share_of_the_block_beside_a_step']:.0f} %",
                     str(step["gigaflops_of_products"]),
                 ]
-                rows.append([machine.replace("(R)", "").split(" P")[0].split(",")[0], name, *cells])
+                rows.append([_processor(machine), name, *cells])
     parts = ["a step", "products", "block of the prior", "Gflop/s"]
     return table(["2 cores", "networks, batch", *parts], rows)
+
+
+def whole_steps() -> str:
+    """Return whole steps, batch and block included, as multiples of their matrix products."""
+    found = {
+        m: f["with_batches"] for m, f in benchmark("training_step").items() if "with_batches" in f
+    }
+    names = list(next(iter(found.values())))
+    rows = [[_processor(m), *(f"{f[name]:.2f}" for name in names)] for m, f in found.items()]
+    return table(["whole step / products", *names], rows)
+
+
+def _processor(machine: str) -> str:
+    return machine.replace("(R)", "").split(" P")[0].split(",")[0]
 
 
 def step_memory() -> str:

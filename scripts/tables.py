@@ -37,6 +37,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "training-step": benchmark_blocks.training_step,
     "when-cost": benchmark_blocks.when_cost,
     "when-quality": benchmark_blocks.when_quality,
+    "whole-steps": benchmark_blocks.whole_steps,
     "chunks": large_data_blocks.chunks,
     "kills": large_data_blocks.kills,
     "million-rows": large_data_blocks.million_rows,

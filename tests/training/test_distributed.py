@@ -210,3 +210,31 @@ def test_a_limit_that_is_none(text, monkeypatch):
 def test_an_engine_that_is_not_known(rows):
     with pytest.raises(ValueError, match="engine='many' is not known: expected one of 'auto'"):
         DeepKernelizedAutoencoder(engine="many").fit(rows)
+
+
+# --- the command line -----------------------------------------------------------------------------
+
+
+def dkae_in_two(*arguments):
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+        "-m", "dkae", *map(str, arguments),
+    ]  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+
+
+@pytest.mark.slow
+def test_the_command_line_in_two_processes(tmp_path):
+    out, state = tmp_path / "model.safetensors", tmp_path / "state"
+    options = ["--components", "4", "--set", "decoder_max_iter=1", "--steps-per-epoch", "5"]
+    done = dkae_in_two("fit", "digits", "-o", out, "--checkpoint", state, *options)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("1797 rows -> 4 components") == 1  # one speaks for all
+    assert done.stderr.count("decoder: epochs to train: 1") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.safetensors"]
+    assert load(out).transform(np.zeros((2, 64))).shape == (2, 4)
+    again = dkae_in_two("fit", "digits", "-o", tmp_path / "b.safetensors", "--batch-size", "31")
+    assert again.returncode != 0
+    for rank in (0, 1):
+        assert f"Error: rank {rank}: batch_size=31 makes batches of 31 rows, which" in again.stderr
