@@ -15,6 +15,7 @@ from dkae.kernels import PairwiseKernel, Precomputed, ideal_kernel
 from dkae.networks import Autoencoder
 from dkae.streaming import is_loader
 from dkae.training.optimization import endless_factor
+from dkae.training.starts import kernel_values, weight_of
 from tests.nets import Noisy
 
 RNG = np.random.default_rng(0)
@@ -74,10 +75,35 @@ def test_later_passes_leave_kernel_and_scaling(network):
     changed = moved(before, weights(model))
     if network == "kernel_layer":  # its codes are computed
         assert changed
-        assert all(name.startswith("decoder") for name in changed)
+        assert all(name.startswith("decoder") or name == "weight" for name in changed)
     else:
         assert len(changed) > 2
     assert [record["epoch"] for record in model.history_] == [1, 2]
+
+
+def test_codes_of_a_kernel_layer_are_the_nystroem_features_of_all_rows_seen():
+    model = make(network="kernel_layer", max_iter="auto")
+    for part in np.array_split(X, 3):
+        model.partial_fit(part)
+    layer = model.network_
+    landmarks = layer.similarity.rows.numpy()
+    assert len(landmarks) == 80  # of the first part alone
+    gram, values = (kernel_values(layer.similarity, rows) for rows in (landmarks, X))
+    n_kernel = layer.weight.shape[1]
+    expected = values @ weight_of(gram, [values], n_kernel)
+    codes = values @ layer.weight.detach().double().numpy()
+    np.testing.assert_allclose(codes @ codes.T, expected @ expected.T, atol=2e-5)
+    first = make(network="kernel_layer", max_iter="auto").partial_fit(X[:80]).network_
+    old = values @ first.weight.detach().double().numpy()
+    assert np.abs(old @ old.T - expected @ expected.T).max() > 1e-3
+    # They have moved, but are not turned around: the decoder knows them.
+    assert np.linalg.norm(codes - old) < 0.4 * np.linalg.norm(old)
+
+
+def test_codes_of_fit_and_of_a_file_stay(tmp_path):
+    model = make(network="kernel_layer", max_iter="auto").fit(X)
+    before = model.network_.weight.clone()
+    assert torch.equal(model.partial_fit(3 * X).network_.weight, before)
 
 
 def test_passes_learn():
@@ -267,6 +293,7 @@ def test_what_is_an_iterable_of_batches():
 
 
 WISHES = {
+    "y": ({}, {"y": np.zeros(3)}),
     "gram": ({}, {"gram": np.eye(3)}),
     "checkpoint": ({}, {"checkpoint": "c"}),
     "early_stopping=True": ({"early_stopping": True}, {}),

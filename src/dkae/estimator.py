@@ -423,7 +423,7 @@ class DeepKernelizedAutoencoder(
         with unchanged_on_failure(self), _saying_what_masks():
             self._check_pretrained(pretrained)
             if is_loader(X):
-                interruption, quality = fit_loader(self, X, gram, checkpoint)
+                interruption, quality = fit_loader(self, X, y, gram, checkpoint)
             else:
                 interruption, quality = fit_rows(self, X, y, gram, checkpoint, pretrained)
         return self._end(interruption, quality)
@@ -454,9 +454,10 @@ class DeepKernelizedAutoencoder(
         The first call also fits the kernel and builds the network, from the rows that it gets.
         Later ones go on from the present weights, also after `fit` and after a model was loaded,
         and leave kernel, scaling and landmarks as they are. What learns is what learns in `fit`:
-        all of a stack, the decoder of a kernel layer. The learning rate is that of "endless",
-        whatever `learning_rate` is: nobody knows how many steps will come. The optimizer goes on
-        from call to call, but is in no model file.
+        all of a stack, the decoder of a kernel layer, whose codes are computed anew from all rows
+        of such calls, and turned to lie near the former ones. The learning rate is that of
+        "endless", whatever `learning_rate` is: nobody knows how many steps will come. The optimizer
+        goes on from call to call, but is in no model file.
 
         Parameters
         ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -13,12 +14,13 @@ from numpy.typing import NDArray
 
 from dkae._runtime.devices import choose_device
 from dkae._runtime.processes import Processes, joined
-from dkae.fitting import begin, check_settings, listeners_of, train
+from dkae.fitting import Start, begin, check_settings, listeners_of, train
 from dkae.kernels.formulas import knows_new_rows
 from dkae.metrics.quality import Quality
 from dkae.networks import KernelLayer
 from dkae.training.callbacks import Callback
 from dkae.training.fingerprint import check_same_on_all
+from dkae.training.refinement import Moments
 from dkae.training.run import make_engine
 from dkae.training.settings import Settings
 from dkae.training.streams import LoaderSource, PassSource
@@ -48,6 +50,8 @@ def fit_part(model: Any, X: Any, y: object, gram: Any) -> _Result:
         start = begin(model, X, y, gram, processes, is_warm=is_warm)
         settings = _one_pass(settings.budget(start.built.network, len(X)), start.built.network)
         check_settings(model, settings, start.built, len(X))
+        before = (getattr(model, "_continued", None) or {}) if is_warm else {}
+        moments = None if settings.max_iter else _refine(start, before, is_warm)
         engine = make_engine(settings)
         # Other rows, and another order, at each call.
         n_passes = len(model.history_) if is_warm else 0
@@ -57,14 +61,28 @@ def fit_part(model: Any, X: Any, y: object, gram: Any) -> _Result:
             X, start.prior, everyone, nobody, settings.batch_size, "samples", rng, engine.device,
             has_gaps=model.missing == "mask", processes=processes,
         )  # fmt: skip
-        continued = Continued(getattr(model, "_continued", None) if is_warm else None)
+        continued = Continued(before)
         history = model.history_ if is_warm else []
         result = train(
             model, start, settings, [*callbacks, continued], source=source, history=history
         )
-    model.history_[-1]["epoch"] = n_passes + 1
-    model._continued = continued.state
+    for record in model.history_[n_passes:]:  # none if it was interrupted
+        record["epoch"] = n_passes + 1
+    model._continued = continued.state | {"moments": moments}
     return result
+
+
+def _refine(start: Start, before: dict[str, Any], is_warm: bool) -> Moments | None:
+    """Let the codes of a kernel layer learn from these rows too, if it knows those before."""
+    layer: Any = start.built.network
+    moments = before.get("moments")
+    if is_warm and moments is None:  # of `fit`, or of a file
+        return None
+    moments = Moments(layer) if moments is None else copy.deepcopy(moments)
+    moments.add(layer, start.X)
+    if is_warm:
+        moments.refine(layer)
+    return moments
 
 
 def _one_pass(settings: Settings, network: Any) -> Settings:
@@ -87,12 +105,12 @@ class Continued(Callback):
 
     is_for_all = True
 
-    def __init__(self, state: dict[str, Any] | None) -> None:
+    def __init__(self, state: dict[str, Any]) -> None:
         self.state = state
 
     def on_phase_setup(self, trainer: Any, phase: Any) -> None:
         shapes = [tuple(p.shape) for p in trainer.parameters]
-        if self.state is not None and self.state["shapes"] == shapes:
+        if self.state.get("shapes") == shapes:
             trainer.optimizer.load_state_dict(self.state["optimizer"])
             trainer.schedule.load_state_dict(self.state["schedule"])
 
@@ -114,9 +132,10 @@ def is_loader(X: Any) -> bool:
     return hasattr(X, "__iter__") and not is_array
 
 
-def fit_loader(model: Any, loader: Iterable[Any], gram: Any, checkpoint: Any) -> _Result:
+def fit_loader(model: Any, loader: Iterable[Any], y: object, gram: Any, checkpoint: Any) -> _Result:
     """Train a model on batches; the first of them stand for all rows where all would be needed."""
-    settings, callbacks = _loader_settings(model, loader, gram, checkpoint), listeners_of(model)
+    given = {"y": y is not None, "gram": gram is not None, "checkpoint": checkpoint is not None}
+    settings, callbacks = _loader_settings(model, loader, given), listeners_of(model)
     with joined(model.engine, choose_device(model.device)) as processes:
         batches, head = _first_batches(loader, processes)
         X = model._check_rows(head.rows, reset=True)
@@ -141,12 +160,10 @@ def fit_loader(model: Any, loader: Iterable[Any], gram: Any, checkpoint: Any) ->
         return train(model, start, settings, callbacks, source=source)
 
 
-def _loader_settings(model: Any, loader: Any, gram: Any, checkpoint: Any) -> Settings:
+def _loader_settings(model: Any, loader: Any, given: dict[str, bool]) -> Settings:
     """Return the settings, and refuse what needs rows that can be asked for again."""
     settings = Settings.of(model)
-    wishes = {
-        "gram": gram is not None,
-        "checkpoint": checkpoint is not None,
+    wishes = given | {
         "early_stopping=True": settings.early_stopping is True,
         "validation_fraction": bool(settings.validation_fraction),
         "distillation": bool(settings.distillation),

@@ -126,7 +126,7 @@ def start_kernel_layer(
         landmarks = rows[chosen]
     similarity = similarity_of(landmarks)
     weight = nystroem_weight(similarity, landmarks, rows, n_components)
-    codes = np.concatenate([_values(similarity, part) @ weight for part in _chunks(rows)])
+    codes = np.concatenate([kernel_values(similarity, part) @ weight for part in chunks(rows)])
     seen = scaling(torch.from_numpy(rows)).numpy()
     sample = sample_rows(len(rows), N_CHOICE_ROWS)
     n_linear = spec.n_linear
@@ -164,15 +164,21 @@ def nystroem_weight(
     similarity: nn.Module, landmarks: Floats, rows: Floats, n_components: int
 ) -> Doubles:
     """Return W of rows, (m, n) with at most `n_components` columns."""
-    values = (_values(similarity, part) for part in _chunks(rows))
-    return weight_of(_values(similarity, landmarks), values, n_components)
+    values = (kernel_values(similarity, part) for part in chunks(rows))
+    return weight_of(kernel_values(similarity, landmarks), values, n_components)
+
+
+def root_of(gram: Doubles) -> tuple[Doubles, Doubles]:
+    """Return R with RRᵀ = K⁻¹, without directions that are round-off, and its inverse."""
+    eigenvalues, vectors = np.linalg.eigh((gram + gram.T) / 2)
+    kept = eigenvalues > RANK_TOLERANCE * max(eigenvalues[-1], np.finfo(np.float64).tiny)
+    roots = np.sqrt(eigenvalues[kept])
+    return vectors[:, kept] / roots, (vectors[:, kept] * roots).T
 
 
 def weight_of(gram: Doubles, values: Iterable[Doubles], n_components: int) -> Doubles:
     """Return W from κ(L, L) and parts of κ(X, L): the leading directions, as many as there are."""
-    eigenvalues, vectors = np.linalg.eigh((gram + gram.T) / 2)
-    kept = eigenvalues > RANK_TOLERANCE * max(eigenvalues[-1], np.finfo(np.float64).tiny)
-    root = vectors[:, kept] / np.sqrt(eigenvalues[kept])
+    root, _ = root_of(gram)
     moment = sum((phi := part @ root).T @ phi for part in values)
     _, directions = np.linalg.eigh(moment)
     weight: Doubles = root @ directions[:, ::-1][:, :n_components]
@@ -303,7 +309,8 @@ def _prior_of(similarity_of: Callable[[Floats], nn.Module], rows: Floats) -> Cal
     return prior
 
 
-def _values(similarity: nn.Module, rows: Floats) -> Doubles:
+def kernel_values(similarity: nn.Module, rows: Floats) -> Doubles:
+    """Return κ(rows, L) in float64, and refuse what is not finite."""
     with torch.no_grad():
         values: Tensor = similarity(torch.from_numpy(rows))
     remedy = "scale X, for example to [0, 1], or check the kernel's parameters"
@@ -311,7 +318,8 @@ def _values(similarity: nn.Module, rows: Floats) -> Doubles:
     return kernel_values.astype(np.float64)
 
 
-def _chunks(rows: Floats) -> Iterator[Floats]:
+def chunks(rows: Any) -> Iterator[Any]:
+    """Yield rows, or numbers of rows, a few at a time."""
     return (rows[i : i + N_CHUNK_ROWS] for i in range(0, len(rows), N_CHUNK_ROWS))
 
 
