@@ -185,6 +185,42 @@ def test_bad_passes():
     assert len(model.history_) == 1
 
 
+def test_a_pass_that_fails_leaves_the_optimizer():
+    class Failing:
+        def on_step_end(self, trainer, phase):
+            if trainer.step == 3:
+                raise RuntimeError("stop here")
+
+    model = make(max_iter="auto").partial_fit(X)
+    other = pickle.loads(pickle.dumps(model))
+    with pytest.raises(RuntimeError, match="stop here"):
+        model.set_params(callbacks=[Failing()]).partial_fit(X)
+    model.set_params(callbacks=None).partial_fit(X)
+    assert not moved(weights(model), weights(other.partial_fit(X)))
+
+
+@pytest.mark.parametrize(("n", "k", "sizes"), [(5, 2, [3, 2]), (7, 3, [3, 2, 2]), (3, 2, [3])])
+def test_no_batch_of_a_pass_has_one_row(n, k, sizes, monkeypatch):
+    from dkae.training.streams import PassSource
+
+    seen, draw = [], PassSource._draw_rows
+
+    def watched(self, size):
+        seen.append(len(rows := draw(self, size)))
+        return rows
+
+    monkeypatch.setattr(PassSource, "_draw_rows", watched)
+    make(batch_size=k).partial_fit(X[:n])
+    assert seen == sizes
+
+
+@pytest.mark.parametrize("go_on", ["partial_fit", "fit"])
+def test_a_network_that_goes_on_keeps_its_width(go_on):
+    model = make(warm_start=True).fit(X).set_params(n_components=3)
+    with pytest.raises(ValueError, match="n_components=3, but the network that is to go on has 4"):
+        getattr(model, go_on)(X)
+
+
 # --- warm starts ----------------------------------------------------------------------------------
 
 
@@ -201,6 +237,13 @@ def test_a_warm_start_goes_on_from_the_present_weights(network):
     cold = make(network=network).set_params(**model.get_params()).set_params(warm_start=False)
     cold.fit(2 * X)
     assert cold.kernel_.gamma_ != gamma
+
+
+def test_a_warm_start_with_batches():
+    model = make(warm_start=True).fit(X)
+    before = model.transform(X)
+    model.set_params(learning_rate_init=1e-12, decoder_max_iter=0, max_iter=1)
+    np.testing.assert_allclose(model.fit(Batches(X)).transform(X), before, atol=1e-5)
 
 
 def test_a_warm_start_that_fails_leaves_the_model(monkeypatch):
@@ -299,6 +342,7 @@ WISHES = {
     "early_stopping=True": ({"early_stopping": True}, {}),
     "validation_fraction": ({"validation_fraction": 0.1}, {}),
     "distillation": ({"distillation": 1.0}, {}),
+    "missing='mask'": ({"missing": "mask"}, {}),
     "steps_per_epoch='pairs'": ({"steps_per_epoch": "pairs"}, {}),
 }
 

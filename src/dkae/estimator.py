@@ -389,7 +389,7 @@ class DeepKernelizedAutoencoder(
         """Learn the feature map and its inverse.
 
         Ctrl-C raises KeyboardInterrupt, as anywhere; the model is usable with what it had learnt so
-        far. Any other failure leaves the model as it was before the call.
+        far, unless several processes train. Any other failure leaves the model as it was before.
 
         Parameters
         ----------

@@ -85,6 +85,12 @@ def begin(
     """Fit the kernel and build the network; or take the present ones, if they are to go on."""
     seed = processes.first(draw_seed(model.random_state))
     if is_warm:
+        if model.n_components != model.n_components_:
+            raise ValueError(
+                f"n_components={model.n_components}, but the network that is to go on has "
+                f"{model.n_components_}: set n_components={model.n_components_}, or fit anew with "
+                "warm_start=False"
+            )
         prior = model.prior_gram(X) if gram is None else gram_of(gram, X)
         return Start(X, prior, model.kernel_, built_from(model), seed)
     known = Statistics.of(X)

@@ -111,7 +111,8 @@ class Continued(Callback):
     def on_phase_setup(self, trainer: Any, phase: Any) -> None:
         shapes = [tuple(p.shape) for p in trainer.parameters]
         if self.state.get("shapes") == shapes:
-            trainer.optimizer.load_state_dict(self.state["optimizer"])
+            # Torch takes tensors as they are, and the model's are not to change if this pass fails.
+            trainer.optimizer.load_state_dict(copy.deepcopy(self.state["optimizer"]))
             trainer.schedule.load_state_dict(self.state["schedule"])
 
     def on_phase_end(self, trainer: Any, phase: Any) -> None:
@@ -138,9 +139,10 @@ def fit_loader(model: Any, loader: Iterable[Any], y: object, gram: Any, checkpoi
     settings, callbacks = _loader_settings(model, loader, given), listeners_of(model)
     with joined(model.engine, choose_device(model.device)) as processes:
         batches, head = _first_batches(loader, processes)
-        X = model._check_rows(head.rows, reset=True)
+        is_warm = model.warm_start and model.__sklearn_is_fitted__()
+        X = model._check_rows(head.rows, reset=not is_warm)
         check_same_on_all(processes, model, X)
-        start = begin(model, X, head.labels, None, processes)
+        start = begin(model, X, head.labels, None, processes, is_warm=is_warm)
         if not knows_new_rows(start.kernel):
             raise ValueError(
                 f"{start.kernel} is of known rows alone, and X is an iterable of batches: pass "
@@ -153,7 +155,7 @@ def fit_loader(model: Any, loader: Iterable[Any], y: object, gram: Any, checkpoi
             X.shape[1:],
             lambda x: start.kernel.gram(np.asarray(model._kernel_rows(x, start.kernel))),  # type: ignore[union-attr]
             int(settings.steps_per_epoch),
-            np.random.default_rng(start.seed),
+            np.random.default_rng([start.seed, processes.rank]),
             make_engine(settings).device,
             processes,
         )
@@ -167,6 +169,7 @@ def _loader_settings(model: Any, loader: Any, given: dict[str, bool]) -> Setting
         "early_stopping=True": settings.early_stopping is True,
         "validation_fraction": bool(settings.validation_fraction),
         "distillation": bool(settings.distillation),
+        "missing='mask'": model.missing == "mask",
         "steps_per_epoch='pairs'": settings.steps_per_epoch == "pairs",
     }
     if refused := [name for name, is_wished in wishes.items() if is_wished]:

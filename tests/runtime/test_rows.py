@@ -128,6 +128,18 @@ def test_gaps_are_filled():
     assert filled[[37]][0, 2] == 2
 
 
+def test_what_was_said_of_rows_still_holds():
+    array = X.copy()
+    array[37, 2] = np.nan
+    filled = RowArray(array, fill=np.arange(4.0))
+    assert filled[:].dtype == np.float32
+    again = RowArray(filled, scale=2)
+    assert again.missing
+    assert again[[37]][0, 2] == 1
+    assert filled.filled(np.zeros(4)) is filled
+    assert RowArray(RowArray(array, missing=True)).missing
+
+
 def test_a_sum_of_large_numbers_is_no_infinity():
     array = np.full((50, 4), 3e38, dtype=np.float32)
     np.testing.assert_array_equal(RowArray(array)[:], array)

@@ -59,6 +59,7 @@ FITS = {
     "cluster kernel": PCK | {"network": "auto"},
     "cluster kernel, nothing held": PCK | {"network": "auto", "cache_bytes": 0},
     "forest": {"kernel": "forest", "kernel_params": {"n_estimators": 9}},
+    "deep forest": {"kernel": "forest", "kernel_params": {"n_estimators": 5, "max_depth": 10}},
     "centred": {"kernel": center(PairwiseKernel())},
     "distillation": {"distillation": 0.5},
     "noise, clipped": {"input_noise": 0.3, "max_grad_norm": 0.01},
@@ -186,13 +187,14 @@ def refusals():
         "folder": lambda: fit(checkpoint=FOLDER / ("not there/c" if RANK == 0 else "c")),
         "callback": lambda: fit(callbacks=[Failing()]),
         "engine": lambda: fit(engine="several"),
+        "Ctrl-C": lambda: fit(callbacks=[Failing(KeyboardInterrupt())]),
     }
     said = {}
     for name, case in cases.items():
         try:
             case()
             said[name] = "nothing"
-        except Exception as error:
+        except BaseException as error:
             said[name] = f"{type(error).__name__}: {error}"
     return said
 
@@ -200,9 +202,12 @@ def refusals():
 class Failing:
     is_for_all = True
 
+    def __init__(self, error=None):
+        self.error = error or KeyError("of a callback")
+
     def on_epoch_end(self, trainer, phase, record):
         if RANK == 1:
-            raise KeyError("of a callback")
+            raise self.error
 
 
 class KilledOnce:
@@ -235,7 +240,20 @@ def hosts():
     model = DeepKernelizedAutoencoder(**SMALL).fit(X)
     alone = DeepKernelizedAutoencoder(**SMALL, engine="single").fit(X)
     gap = float((weights(model) - weights(alone)).abs().max())
-    return {"gap": gap, "world": int(os.environ["WORLD_SIZE"]), "at": os.environ["MASTER_ADDR"]}
+    # Without a seed the processes must agree on one, for kernels too.
+    drawn = [
+        DeepKernelizedAutoencoder(**SMALL | params | {"random_state": None, "max_iter": 1}).fit(X)
+        for params in (PCK, {"kernel": "forest"}, {})
+    ]
+    kernels = [m.kernel_.gram(X[:5]).tolist() for m in drawn]
+    drawn = [weights(m).tolist() for m in drawn]
+    return {
+        "gap": gap,
+        "kernels": kernels,
+        "drawn": drawn,
+        "world": int(os.environ["WORLD_SIZE"]),
+        "at": os.environ["MASTER_ADDR"],
+    }
 
 
 def loading():

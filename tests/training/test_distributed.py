@@ -104,6 +104,7 @@ REFUSALS = {
     "folder": (0, "folder that does not exist", "rank 0 failed (ValueError: checkpoint="),
     "callback": (1, "KeyError: 'of a callback'", "rank 1 failed (KeyError: 'of a callback')"),
     "engine": "engine='several' is not known",
+    "Ctrl-C": (1, "KeyboardInterrupt: ", "rank 1 failed (KeyboardInterrupt: )"),
 }
 
 
@@ -149,6 +150,8 @@ def test_two_hosts_meet_at_an_address(tmp_path):
     found = [json.loads((tmp_path / f"hosts-{rank}.json").read_text()) for rank in range(2)]
     assert [result["world"] for result in found] == [2, 2]
     assert max(result["gap"] for result in found) < 1e-5
+    assert found[0]["kernels"] == found[1]["kernels"]
+    assert found[0]["drawn"] == found[1]["drawn"]
 
 
 def _free_port():

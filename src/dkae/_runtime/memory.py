@@ -18,8 +18,9 @@ def total_memory() -> float:
 
 
 def default_budget() -> float:
-    """Return the bytes that may be held for later."""
-    return BUDGET_SHARE * total_memory()
+    """Return the bytes that may be held for later; processes of one machine share them."""
+    n_processes = os.environ.get("LOCAL_WORLD_SIZE", "1")  # as torchrun tells
+    return BUDGET_SHARE * total_memory() / max(1, int(n_processes))
 
 
 def in_words(n_bytes: float) -> str:

@@ -68,8 +68,10 @@ class RowArray:
         self.source: Any = source.source if is_one else source
         self.scale: float = check_number("scale", scale, 0, open_low=True)
         self.scale *= source.scale if is_one else 1
-        self.missing = missing or fill is not None
-        self.fill = fill
+        if is_one and fill is None and source.fill is not None:
+            fill = source.fill / np.float32(scale)
+        self.missing = missing or fill is not None or (is_one and source.missing)
+        self.fill = None if fill is None else np.asarray(fill, dtype=np.float32)
         self._stored_shape = _shape_of(self.source)
         self.shape = _shape_of(source)
         self._kind = np.dtype(self.source.dtype)
@@ -116,7 +118,9 @@ class RowArray:
         return f"<RowArray of shape {self.shape}, {self._kind} in {type(self.source).__name__}>"
 
     def filled(self, fill: NDArray[Any]) -> RowArray:
-        """Return the same rows without gaps."""
+        """Return the same rows without gaps; those that have none left stay as they are."""
+        if self.fill is not None:
+            return self
         return RowArray(self, missing=True, fill=fill)
 
     def flattened(self) -> RowArray:

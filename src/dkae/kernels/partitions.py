@@ -17,7 +17,8 @@ from sklearn.ensemble import RandomTreesEmbedding
 from sklearn.utils.validation import check_is_fitted
 
 from dkae._runtime.arrays import as_rows, naming
-from dkae._runtime.checks import check_integer
+from dkae._runtime.checks import check_integer, draw_seed
+from dkae._runtime.processes import present
 from dkae._runtime.rows import RowArray, is_row_array
 from dkae._runtime.trees import State
 from dkae.grams import Floats, RowsGram, sample_rows
@@ -88,7 +89,7 @@ class ForestKernel(FeatureKernel):
         forest = RandomTreesEmbedding(
             n_estimators=check_integer("n_estimators", self.n_estimators, at_least=1),
             max_depth=check_integer("max_depth", self.max_depth, at_least=1),
-            random_state=self.random_state,
+            random_state=self._common_state(),
         )
         rows = vectors(as_rows(X))
         if isinstance(rows, RowArray) or is_row_array(X):
@@ -106,6 +107,12 @@ class ForestKernel(FeatureKernel):
         ones = np.full(columns.size, 1 / np.sqrt(n_trees), dtype=np.float32)
         bounds = np.arange(0, columns.size + 1, n_trees)
         return sparse.csr_array((ones, columns, bounds), shape=(n_rows, n_nodes.sum()))
+
+    def _common_state(self) -> Any:
+        """Return a seed that all processes share; a forest of its own would not do."""
+        if present().size == 1:
+            return self.random_state
+        return present().first(draw_seed(self.random_state))
 
     def to_state(self) -> State:
         state = super().to_state()

@@ -14,7 +14,7 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from dkae._runtime.processes import Processes
-from dkae._runtime.rows import RowArray
+from dkae._runtime.rows import RowArray, chunks_of
 from dkae.grams import Floats, Gram, MatrixGram, RowsGram, read_block, sample_rows
 from dkae.training.phases import DECODER, FINE_TUNING
 from dkae.training.settings import Settings
@@ -25,8 +25,8 @@ N_KERNEL_ROWS = 64
 _OPAQUE = ("X", "gram", "network", "initial weights")
 #: Settings that may be raised on the way, and the last phase that may be under way then.
 _MAY_GROW = {"max_iter": FINE_TUNING, "decoder_max_iter": DECODER}
-#: Rows that are hashed together, or of those on a disk at all.
-N_HASHED_ROWS = 4096
+#: Rows on a disk that are hashed, and numbers that are read together for it.
+N_HASHED_ROWS, N_HASHED_NUMBERS = 4096, 2**22
 
 
 def fingerprint(
@@ -51,9 +51,11 @@ def fingerprint(
 
 def rows_digest(X: Any) -> str:
     """Return a digest of the rows: of all in memory, of some on a disk, which may be large."""
-    if isinstance(X, RowArray) and not sparse.issparse(X.source):
-        return _digest([X[sample_rows(len(X), N_HASHED_ROWS)]])
-    return _digest(X[i : i + N_HASHED_ROWS] for i in range(0, len(X), N_HASHED_ROWS))
+    if not isinstance(X, RowArray) or sparse.issparse(X.source):
+        return _digest(chunks_of(X, N_HASHED_NUMBERS))
+    ids = sample_rows(len(X), N_HASHED_ROWS)
+    n = max(1, N_HASHED_NUMBERS // int(np.prod(X.shape[1:])))
+    return _digest(X[ids[i : i + n]] for i in range(0, len(ids), n))
 
 
 def _described(model: Any, X: Any) -> dict[str, Any]:

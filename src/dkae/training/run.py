@@ -101,6 +101,8 @@ class Training:
             with single_threaded_blas(self.trainer.engine.device):
                 self.trainer.run(self.phases)
         except KeyboardInterrupt as error:
+            if self.trainer.engine.processes.size > 1:
+                raise  # the others wait for this one, and are to hear of it
             interruption = error
         finally:
             if isinstance(self.trainer.source, Prefetching):

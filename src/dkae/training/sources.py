@@ -166,6 +166,11 @@ class BatchSource:
         return Batch(x, x, block, values, targets, share)
 
 
+def _are_floats(rows: Any) -> bool:
+    """Say whether rows are arrays that can be sent; leaves and labels are known to all."""
+    return isinstance(rows, (np.ndarray, RowArray)) and rows.dtype in (np.float32, np.float64)
+
+
 def draw_noise(rng: np.random.Generator, shape: tuple[int, ...], largest: float) -> Floats:
     """Return noise for rows, each of a standard deviation of its own, drawn from U(0, largest)."""
     size = rng.uniform(0, largest, (shape[0], *[1] * (len(shape) - 1))).astype(np.float32)
@@ -178,7 +183,7 @@ def _shared_block(gram: Gram, rows: Rows, processes: Processes) -> Tensor:
     if processes.size == 1:
         return torch.from_numpy(read_block(gram, rows))
     own = rows[processes.part(len(rows))]
-    if isinstance(gram, RowsGram) and isinstance(gram.rows, (np.ndarray, RowArray)):
+    if isinstance(gram, RowsGram) and _are_floats(gram.rows):
         # Rows that another process has read are not read again.
         mine = torch.from_numpy(np.ascontiguousarray(gram.rows[own]))
         values = gram.between(mine.numpy(), processes.rows(mine).numpy())

@@ -311,8 +311,9 @@ def _prior_of(similarity_of: Callable[[Floats], nn.Module], rows: Floats) -> Cal
 
 def kernel_values(similarity: nn.Module, rows: Floats) -> Doubles:
     """Return κ(rows, L) in float64, and refuse what is not finite."""
+    device = next((buffer.device for buffer in similarity.buffers()), torch.device("cpu"))
     with torch.no_grad():
-        values: Tensor = similarity(torch.from_numpy(rows))
+        values: Tensor = similarity(torch.from_numpy(rows).to(device)).cpu()
     remedy = "scale X, for example to [0, 1], or check the kernel's parameters"
     kernel_values: Doubles = finite_numbers(values.numpy(), "the kernel of X (in float32)", remedy)
     return kernel_values.astype(np.float64)

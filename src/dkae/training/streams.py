@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from dkae._runtime.processes import ALONE, Processes
 from dkae.grams import Floats, Rows
@@ -14,13 +13,23 @@ from dkae.training.sources import Batch, BatchSource, draw_noise
 
 
 class PassSource(BatchSource):
-    """One pass over the rows: each is in one batch, in random order."""
+    """One pass over the rows: each is in one batch, in random order.
+
+    Of several processes each has as many rows of a batch; what is left over waits for another pass.
+    """
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        parts = np.array_split(self.rng.permutation(self.train_rows), self.n_steps)
-        # Of the rows of a batch, as many as can be divided among the processes.
+        n, least = len(self.train_rows), max(2, self.processes.size)
+        if n < least:
+            raise ValueError(f"X has {n} rows for {self.processes.size} processes: pass more")
+        self._n_parts = min(super().n_steps, n // least)
+        parts = np.array_split(self.rng.permutation(self.train_rows), self._n_parts)
         self._parts = iter([part[: len(part) - len(part) % self.processes.size] for part in parts])
+
+    @property
+    def n_steps(self) -> int:
+        """The number of batches of the pass."""
+        return self._n_parts
 
     def _draw_rows(self, k: int) -> Rows:
         return next(self._parts)
@@ -45,9 +54,10 @@ class LoaderSource:
     def draw(self, with_prior: bool = True, input_noise: float = 0.0) -> Batch:
         """Return the next batch that has at least two rows."""
         own = torch.from_numpy(self._next())
+        self._check_sizes(len(own))
         block = None
         if with_prior:
-            rows = self._all_rows(own)
+            rows = self.processes.rows(own)
             block = torch.from_numpy(self.gram(rows.numpy())).to(self.device)
         x = own.to(self.device)
         if not input_noise:
@@ -84,11 +94,10 @@ class LoaderSource:
             "decoder_max_iter) or steps_per_epoch"
         )
 
-    def _all_rows(self, own: Tensor) -> Tensor:
-        sizes = self.processes.rows(torch.tensor([len(own)])).tolist()
+    def _check_sizes(self, own: int) -> None:
+        sizes = self.processes.rows(torch.tensor([own])).tolist()
         if len(set(sizes)) > 1:
             raise ValueError(
                 f"the processes have batches of {sizes} rows: let each have as many, for example "
                 "with drop_last=True"
             )
-        return self.processes.rows(own)

@@ -25,6 +25,7 @@ from dkae._runtime.arrays import check_row_array, naming
 from dkae._runtime.checks import check_choice, check_integer, check_number, draw_seed
 from dkae._runtime.devices import choose_device
 from dkae._runtime.fitting import warn_caller
+from dkae._runtime.processes import present
 from dkae._runtime.rows import is_row_array, row_array
 from dkae._runtime.states import check_array
 from dkae._runtime.threads import in_threads
@@ -133,7 +134,7 @@ class ProbabilisticClusterKernel(
         """Fit the mixtures on a random subset of the rows."""
         self._check_params()
         X = self._check_rows(X, reset=True)
-        seed = draw_seed(self.random_state)
+        seed = present().first(draw_seed(self.random_state))  # all processes fit the same
         n_fit = min(len(X), self.max_fit_samples)
         sample = X[np.random.default_rng(seed).choice(len(X), n_fit, replace=False)]
         self._offset, self._basis = _reduction(sample, self.covariance_type)
