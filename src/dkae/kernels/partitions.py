@@ -7,6 +7,7 @@ for each row and partition is enough.
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -110,7 +111,7 @@ class ForestKernel(FeatureKernel):
 
     def _common_state(self) -> Any:
         """Return a seed that all processes share; a forest of its own would not do."""
-        if present().size == 1:
+        if present().size == 1 or isinstance(self.random_state, Integral):
             return self.random_state
         return present().first(draw_seed(self.random_state))
 
