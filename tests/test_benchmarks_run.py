@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-from dkae.kernels import ProbabilisticClusterKernel
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -39,17 +36,11 @@ def has_verdict(text: str) -> bool:
     return "holds" in text or "FAILS" in text
 
 
-takes_cache_bytes = "cache_bytes" in inspect.signature(ProbabilisticClusterKernel.on).parameters
-
-
 @pytest.mark.parametrize(
     "kernel",
     [
         "rbf",
-        pytest.param(
-            "pck",
-            marks=pytest.mark.skipif(not takes_cache_bytes, reason="it has features of all rows"),
-        ),
+        "pck",
     ],
 )
 def test_million_rows(run, tmp_path, kernel):
