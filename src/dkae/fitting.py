@@ -81,8 +81,12 @@ def begin(
     *,
     lower: Any = None,
     is_warm: bool = False,
+    n_rows: int | None = None,
 ) -> Start:
-    """Fit the kernel and build the network; or take the present ones, if they are to go on."""
+    """Fit the kernel and build the network; or take the present ones, if they are to go on.
+
+    `n_rows` is how many rows there will be, if X is a part of them.
+    """
     seed = processes.first(draw_seed(model.random_state))
     if is_warm:
         if model.n_components != model.n_components_:
@@ -98,7 +102,7 @@ def begin(
     prior, kernel = make_prior(model, X, y, gram)
     if gram is None:
         warn_of_dominance(kernel, known, getattr(model, "feature_names_in_", None))
-    return Start(X, prior, kernel, build(model, X, kernel, seed, lower, known), seed)
+    return Start(X, prior, kernel, build(model, X, kernel, seed, lower, known, n_rows), seed)
 
 
 def make_prior(model: Any, X: Any, y: object, gram: Any) -> tuple[Gram, Kernel | None]:

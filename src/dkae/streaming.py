@@ -27,6 +27,8 @@ from dkae.training.streams import LoaderSource, PassSource
 
 #: Rows, and numbers, of the first batches that stand for all.
 N_HEAD_ROWS, N_HEAD_NUMBERS = 20_000, 2**26
+#: So many parts like the first are taken to come, for the widths of a network.
+N_PARTS = 10
 #: Steps of an epoch, if nobody says how many.
 N_LOADER_STEPS = 100
 #: What an array or a table has, and an iterable of batches has not.
@@ -47,7 +49,8 @@ def fit_part(model: Any, X: Any, y: object, gram: Any) -> _Result:
         if len(X) < 2:
             raise ValueError(f"X has {len(X)} row: a pass of partial_fit needs at least 2")
         check_same_on_all(processes, model, X)
-        start = begin(model, X, y, gram, processes, is_warm=is_warm)
+        n_rows = N_PARTS * len(X)
+        start = begin(model, X, y, gram, processes, is_warm=is_warm, n_rows=n_rows)
         settings = _one_pass(settings.budget(start.built.network, len(X)), start.built.network)
         check_settings(model, settings, start.built, len(X))
         before = (getattr(model, "_continued", None) or {}) if is_warm else {}

@@ -56,8 +56,12 @@ class StackedNetwork:
         X: Floats,
         lower: Autoencoder | None,
         statistics: Statistics | None = None,
+        n_rows: int | None = None,
     ) -> Self:
-        """Return the factory that an estimator's parameters describe, for the rows X."""
+        """Return the factory that an estimator's parameters describe, for the rows X.
+
+        `n_rows` is how many there will be, if X is a part of them.
+        """
         known = Statistics.of(X) if statistics is None else statistics
         n_components = check_integer("n_components", estimator.n_components, at_least=1)
         linear_path = check_number("linear_path", estimator.linear_path, 0)
@@ -65,7 +69,9 @@ class StackedNetwork:
         if linear_path and estimator.output_activation == "auto":
             output = "identity"  # the path adds to what comes out of the stack, in its units
         return cls(
-            hidden_sizes(estimator.hidden_layer_sizes, X.shape, n_components),
+            hidden_sizes(
+                estimator.hidden_layer_sizes, (n_rows or len(X), *X.shape[1:]), n_components
+            ),
             activation=check_choice("activation", estimator.activation, ACTIVATIONS),
             code_activation=check_choice("code_activation", estimator.code_activation, ACTIVATIONS),
             output_activation=output,

@@ -77,6 +77,7 @@ def build(
     seed: int,
     lower: Autoencoder | None = None,
     statistics: Statistics | None = None,
+    n_rows: int | None = None,
 ) -> Built:
     """Return the network that an estimator's parameters ask for, at its start.
 
@@ -94,20 +95,23 @@ def build(
         Trained layers, the former way to pass them.
     statistics : Statistics, optional
         What is known of the features of X: it takes a pass over all rows to find out.
+    n_rows : int, optional
+        How many rows there will be, if X is a part of them.
     """
+    n_rows = n_rows or len(X)
     known = Statistics.of(X) if statistics is None else statistics
     n_components = check_integer("n_components", estimator.n_components, at_least=1)
     fills = estimator.missing == "mask"
     if is_own(estimator.network):
         built = _own(estimator, X, known, seed, fills)
     else:
-        stack = StackedNetwork.of(estimator, X, lower, known)
+        stack = StackedNetwork.of(estimator, X, lower, known, n_rows)
         layer = choose_kernel_layer(estimator, kernel) if lower is None else None
         if layer is None or kernel is None:
             built = _stacked(estimator, stack, X, known, seed, fills)
         else:
             scaling = learn_scaling(known, estimator.standardize, fills=fills)
-            built = _kernel_layer(estimator, layer, stack, kernel, X, scaling, seed)
+            built = _kernel_layer(estimator, layer, stack, kernel, X, scaling, seed, n_rows)
     with seeded(seed + 1):  # lazy modules draw their weights at the first rows
         check_network(built.maps, X[:2], n_components)
     return built
@@ -185,6 +189,7 @@ def _kernel_layer(
     X: Any,
     scaling: Scaling,
     seed: int,
+    n_rows: int,
 ) -> Built:
     # The decoder comes back down through the widths that lead up to a code.
     sizes, output = list(stack.hidden_layer_sizes)[::-1], stack.output_activation
@@ -198,6 +203,7 @@ def _kernel_layer(
         decoder,
         float(estimator.alignment_weight),
         seed,
+        n_rows,
     )
     return Built(network, scaling, True, estimator.standardize is not False, landmarks)
 

@@ -85,6 +85,7 @@ def start_kernel_layer(
     decoder: RidgeDecoder,
     alignment_weight: float,
     seed: int,
+    n_rows: int,
 ) -> tuple[KernelLayer, Rows | None]:
     """Return a kernel layer with the codes of Nyström and the decoder of ridge regression.
 
@@ -107,6 +108,8 @@ def start_kernel_layer(
         λ.
     seed : int
         Of the landmarks.
+    n_rows : int
+        How many rows the decoder will learn from.
     """
     n_components = len(decoder.code_mean)
     if spec.n_linear is not None and spec.n_linear > n_components:
@@ -132,7 +135,7 @@ def start_kernel_layer(
     n_linear = spec.n_linear
     if n_linear is None:
         prior = _prior_of(similarity_of, rows[sample])
-        left = min(1.0, max(LEFT_BY_THE_DECODER, N_FEW_ROWS / len(X)))
+        left = min(1.0, max(LEFT_BY_THE_DECODER, N_FEW_ROWS / n_rows))
         left = left if similarity.is_smooth else 1.0
         n_linear = choose_width(
             codes[sample], seen[sample], prior, n_components, alignment_weight, left
