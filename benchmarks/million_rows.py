@@ -13,8 +13,8 @@ network and for the Probabilistic Cluster Kernel, whose features of all rows wou
   (pages dropped before each) and from the page cache, median of several; no kernel is evaluated.
 
 Prints ratios with verdicts: peaks differ by less than 5 %, steps by less than 10 %. Writes
-``results/million_rows.json``. Linux only, because it reads the peak from /proc. An hour on two
-cores, most of it for the cluster kernel; 1.3 GB of disk.
+``results/million_rows.json``. Linux only, because it reads the peak from /proc. A quarter of an
+hour on two cores, most of it for the cluster kernel; 1.3 GB of disk.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=N_ROWS)
     parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "dkae-rows")
     parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
-    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--mixtures", type=int, default=30, help="G and Q of the cluster kernel")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--task", choices=TASKS)

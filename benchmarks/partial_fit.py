@@ -3,12 +3,12 @@
 Both sides have the same network (the kernel layer and the stack), the same number of steps, and no
 early stopping; of the stack both train everything together, of the kernel layer the decoder. `fit`
 draws its batches from all rows at a rate that knows its end; `partial_fit` sees a chunk at a time,
-takes kernel and landmarks from the first one, and knows no end. 1, 5 and 20 passes over the chunks
-are 70, 350 and 1,400 steps. RBF, N_c = 128, hidden layers of a width that both are given.
+takes kernel and landmarks from the first one, and knows no end. One and five passes over the chunks
+are 70 and 350 steps. RBF, N_c = 128, hidden layers of a width that both are given.
 
 Prints L_c of the codes against the kernel of the same model, and the mean squared error, on the
 validation rows, as means over seeds, and the ratios of both; the aim is less than 10 % more. Writes
-``results/partial_fit.json``. Twenty minutes with two threads.
+``results/partial_fit.json``. Three minutes with two threads.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ def run(
 
 def compare(
     n_rows: int | None = None,
-    passes: Sequence[int] = (1, 5, 20),
+    passes: Sequence[int] = (1, 5),
     hidden: Sequence[int] = (1000, 1000),
-    seeds: Sequence[int] = (0, 1, 2),
+    seeds: Sequence[int] = (0, 1),
 ) -> dict[str, Any]:
     """Return all records, and for each network and number of steps the ratio of the means."""
     mnist = load_mnist20k(scaled=True)
@@ -149,9 +149,9 @@ def main() -> None:
     """Measure, print, write."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, help="training rows, all by default")
-    parser.add_argument("--passes", type=int, nargs="+", default=[1, 5, 20])
+    parser.add_argument("--passes", type=int, nargs="+", default=[1, 5])
     parser.add_argument("--hidden", type=int, nargs="+", default=[1000, 1000])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
