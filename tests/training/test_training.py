@@ -248,7 +248,7 @@ def test_schedules_never_exceed_the_peak_and_work_for_any_budget(name, n_steps):
     assert 0 < max(rates) <= 0.1 + 1e-12
     if name == "constant":
         assert rates == [0.1] * n_steps
-    elif n_steps == 57:
+    elif n_steps == 57 and name != "endless":  # which knows no end to come to
         assert rates[-1] < 0.001
 
 

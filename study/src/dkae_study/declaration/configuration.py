@@ -22,16 +22,24 @@ _NAMES_IN_RESULTS = {"steps_per_epoch": "epoch"}
 #: configuration that has the same.
 _ADDED = {
     "alignment": "frobenius",
+    "compile": False,
     "distillation": 0.0,
     "layer_norm": False,
     "linear_path": 0.0,
     "missing": "error",
     "network": "stacked",
     "optimizer": "adam",
+    "shuffle": "rows",
     "standardize": False,
+    "warm_start": False,
 }
 #: Parameters that change no result, or that stand elsewhere in a configuration.
-_NEVER = frozenset({"callbacks", "device", "kernel", "kernel_params", "random_state", "verbose"})
+_NEVER = frozenset(
+    {
+        "cache_bytes", "callbacks", "device", "engine", "kernel", "kernel_params", "random_state",
+        "verbose",
+    }
+)  # fmt: skip
 #: Fields of a scale that change no result.
 _NOT_OF_A_SCALE = ("summary", "n_seeds", "caution", "settings", "axes", "schedules")
 
