@@ -333,4 +333,4 @@ def test_memory_is_flat_in_the_number_of_rows(ending, inputs, tmp_path):
         result = subprocess.run(command, capture_output=True, text=True, check=True)
         peaks.append(int(result.stdout.split()[-1]))
         assert np.load(out, mmap_mode="r").shape == (n, 4)
-    assert peaks[1] - peaks[0] < 60  # megabytes
+    assert peaks[1] - peaks[0] < 120  # megabytes; the rows and codes of the larger take 335
