@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from dkae._runtime.arrays import check_row_array, naming
-from dkae._runtime.checks import check_integer
+from dkae._runtime.checks import check_integer, check_takes
 from dkae._runtime.fitting import unchanged_on_failure, warn_caller
 from dkae._runtime.processes import speaks
 from dkae._runtime.rows import RowArray, is_row_array, row_array
@@ -648,6 +648,7 @@ class DeepKernelizedAutoencoder(
         if self.cache_bytes is None:  # a kernel of the user's need not know of it
             return kernel.on(X)
         budget = check_integer("cache_bytes", self.cache_bytes, at_least=0)
+        check_takes("kernel.on", kernel.on, "rows", 1, {"cache_bytes": budget})
         return kernel.on(X, cache_bytes=budget)
 
     # --- the scikit-learn contract -----------------------------------------------------------

@@ -14,6 +14,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import StandardScaler
 
+from dkae import DeepKernelizedAutoencoder
 from dkae.kernels import (
     FeatureKernel,
     ForestKernel,
@@ -257,3 +258,15 @@ def test_features_of_landmarks_are_held_whatever_the_budget(kernel, monkeypatch)
     np.testing.assert_allclose(towards(X[:5]), expected[:5], rtol=1e-5, atol=1e-6)
     if isinstance(kernel, Squares):
         assert kernel.calls == [256, 1300, 5]  # none of the landmarks
+
+
+def test_a_kernel_of_a_user_s_that_knows_of_no_budget():
+    class Plain(PairwiseKernel):
+        def on(self, X):
+            return super().on(X)
+
+    X = np.random.default_rng(0).random((40, 3)).astype(np.float32)
+    params = {"network": "stacked", "max_iter": 1, "decoder_max_iter": 0}
+    DeepKernelizedAutoencoder(2, kernel=Plain(), **params).fit(X)
+    with pytest.raises(ValueError, match="cannot be called with rows and cache_bytes="):
+        DeepKernelizedAutoencoder(2, kernel=Plain(), cache_bytes=0, **params).fit(X)
