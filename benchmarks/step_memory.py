@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from training_step import LAPTOP, SIZES, step_of
 
-from dkae._runtime.threads import in_threads
+from dkae._support.threads import in_threads
 from dkae.networks import ACTIVATIONS, Layer
 from dkae.training import Batch
 

@@ -42,7 +42,7 @@ import torch
 
 import dkae
 from dkae import DeepKernelizedAutoencoder
-from dkae._runtime.container import ModelFileError, read_container
+from dkae._support.container import ModelFileError, read_container
 from dkae.persistence import load, save
 from dkae.training import checkpoint
 

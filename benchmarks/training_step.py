@@ -30,7 +30,7 @@ from dkae_study.engine.plan import make_plan
 from dkae_study.engine.provenance import machine
 from dkae_study.paper import LAPTOP, PAPER
 
-from dkae._runtime.threads import in_threads
+from dkae._support.threads import in_threads
 from dkae.grams import Gram, MatrixGram
 from dkae.training import DECODER, FINE_TUNING, Batch
 from dkae.training.building import build

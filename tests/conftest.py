@@ -35,7 +35,7 @@ SLOW = {
     "tests.cli.test_commands", "tests.cli.test_errors", "tests.kernels.test_cluster",
     "tests.laws.test_pca_falls_out", "tests.laws.test_state_laws",
     "tests.persistence.test_hostile_files", "tests.plotting.test_style",
-    "tests.runtime.test_container", "tests.runtime.test_devices",
+    "tests.support.test_container", "tests.runtime.test_devices",
     "tests.spectral.test_contract", "tests.spectral.test_eigensolver",
     "tests.spectral.test_features", "tests.spectral.test_kernel_pca", "tests.test_codespace",
     "tests.test_contract", "tests.test_estimator", "tests.test_examples", "tests.test_memory",

@@ -65,7 +65,7 @@ def test_unknown_import_raises():
 
 
 def test_public_names_are_the_objects_themselves():
-    from dkae.estimator import DeepKernelizedAutoencoder
+    from dkae.autoencoder import DeepKernelizedAutoencoder
     from dkae.persistence import load, save
 
     assert dkae.DeepKernelizedAutoencoder is DeepKernelizedAutoencoder

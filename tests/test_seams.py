@@ -142,7 +142,9 @@ class TestInScikitLearn:
 
     def test_the_html_links_to_the_documentation(self, tiny):
         html = tiny(network=small_conv)._repr_html_()
-        page = "https://dkae.readthedocs.io/en/stable/api/dkae.estimator.DeepKernelizedAutoencoder"
+        page = (
+            "https://dkae.readthedocs.io/en/stable/api/dkae.autoencoder.DeepKernelizedAutoencoder"
+        )
         assert f"{page}.html" in html
 
     @pytest.mark.parametrize("device", ["cpu:0", torch.device("cpu"), torch.device("cpu", 0)])

@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from dkae import DeepKernelizedAutoencoder
-from dkae._runtime.rows import RowArray
 from dkae.networks import rows as network_rows
 from dkae.networks import statistics
+from dkae.rows import RowArray
 from dkae.training import starts
 
 RNG = np.random.default_rng(0)

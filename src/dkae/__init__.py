@@ -23,9 +23,9 @@ if TYPE_CHECKING:
         spectral,
         training,
     )
-    from dkae._runtime.rows import RowArray
-    from dkae.estimator import DeepKernelizedAutoencoder
+    from dkae.autoencoder import DeepKernelizedAutoencoder
     from dkae.persistence import load, save
+    from dkae.rows import RowArray
 
 __version__ = "0.2.0"
 
@@ -54,8 +54,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "DeepKernelizedAutoencoder": "dkae.estimator",
-    "RowArray": "dkae._runtime.rows",
+    "DeepKernelizedAutoencoder": "dkae.autoencoder",
+    "RowArray": "dkae.rows",
     "load": "dkae.persistence",
     "save": "dkae.persistence",
 }

@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.linear_model import RidgeCV
 
-from dkae._runtime.arrays import as_rows
-from dkae._runtime.checks import check_integer
+from dkae._support.checks import check_integer
 from dkae.grams import Gram, sample_rows
 from dkae.kernels import Kernel, gram_of
 from dkae.metrics import code_gram, reconstruction_error, reconstruction_r2
 from dkae.metrics.comparison import compare
 from dkae.metrics.scorers import check_has_kernel, split_pipeline
+from dkae.rows import as_rows
 from dkae.spectral import KernelPCA, PreImage
 
 __all__ = ["Yardstick", "compare_with_baselines"]

@@ -1,6 +1,6 @@
 """The former home of `dkae.spectral.spectral_clustering`; it goes with version 0.3."""
 
-from dkae._runtime.fitting import warn_caller
+from dkae._support.warning import warn_caller
 from dkae.spectral.clustering import spectral_clustering, spectral_embedding
 
 __all__ = ["spectral_clustering", "spectral_embedding"]

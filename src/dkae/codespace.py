@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 
-from dkae._runtime.arrays import as_array, finite_matrix, naming, real_numbers
-from dkae._runtime.checks import check_integer, check_number, check_sequence
+from dkae._support.arrays import as_array, finite_matrix, naming, real_numbers
+from dkae._support.checks import check_integer, check_number, check_sequence
 
 __all__ = ["Invertible", "class_means", "code_pca", "combine", "denoise", "interpolate", "traverse"]
 

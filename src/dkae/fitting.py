@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dkae._runtime.checks import check_choice, draw_seed
-from dkae._runtime.devices import choose_device
-from dkae._runtime.processes import Processes, joined
+from dkae._support.checks import check_choice, draw_seed
+from dkae._support.devices import choose_device
+from dkae._support.processes import Processes, joined
 from dkae.alignment import check_width
 from dkae.grams import Gram, Rows, check_block, read_block, sample_rows
 from dkae.kernels import Kernel, gram_of, kernel_named, kernel_of

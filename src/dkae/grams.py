@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae._runtime.arrays import REAL_KINDS, as_array, real_numbers
-from dkae._runtime.fitting import warn_caller
+from dkae._support.arrays import REAL_KINDS, as_array, real_numbers
+from dkae._support.warning import warn_caller
 
 __all__ = ["CombinedGram", "Gram", "GramLike", "MatrixGram", "RowsGram", "as_gram"]
 

@@ -14,7 +14,7 @@ docs/decisions.md has the measurements behind them.
 
 from typing import Any
 
-from dkae.estimator import DeepKernelizedAutoencoder
+from dkae.autoencoder import DeepKernelizedAutoencoder
 
 __all__ = ["RECIPES", "default", "kernel_layer", "network", "paper"]
 

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dkae._runtime.devices import choose_device
-from dkae._runtime.processes import Processes, joined
+from dkae._support.devices import choose_device
+from dkae._support.processes import Processes, joined
 from dkae.fitting import Start, begin, check_settings, listeners_of, train
 from dkae.kernels.formulas import knows_new_rows
 from dkae.metrics.quality import Quality

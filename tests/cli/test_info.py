@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dkae import DeepKernelizedAutoencoder, save
-from dkae._runtime.container import write_container
+from dkae._support.container import write_container
 from dkae.spectral import KernelPCA
 from tests.cli.helpers import fail, succeed
 

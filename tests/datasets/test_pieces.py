@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dkae._runtime.rows import RowArray
 from dkae.datasets import DataFileError, lazy, tables
 from dkae.datasets.npy import NpyWriter
 from dkae.datasets.tables import Column, GapError, Layout, Table, TableReader, write_table
 from dkae.datasets.writers import writing
+from dkae.rows import RowArray
 
 SOURCES = ["rows.npy", "rows.npz", "rows.csv", "rows.tsv.gz", "rows.parquet"]
 OUTPUTS = ["out.npy", "out.npz", "out.csv", "out.tsv", "out.parquet"]

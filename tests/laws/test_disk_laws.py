@@ -9,7 +9,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 
-from dkae._runtime.rows import RowArray
 from dkae.kernels import (
     FeatureKernel,
     ForestKernel,
@@ -21,6 +20,7 @@ from dkae.kernels import (
 )
 from dkae.kernels.features import ComputedGram
 from dkae.kernels.labels import IdealKernel
+from dkae.rows import RowArray
 from tests.ids import plain_id
 from tests.laws.test_kernel_laws import KERNELS, RNG, X
 from tests.stores import Store, on_disk

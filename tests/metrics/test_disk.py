@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dkae import metrics
-from dkae._runtime.rows import RowArray
+from dkae.rows import RowArray
 from tests.stores import Store, on_disk
 
 RNG = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from dkae import DeepKernelizedAutoencoder, load, save
-from dkae._runtime.container import read_container, write_container
+from dkae._support.container import read_container, write_container
 from dkae.kernels import Precomputed
 
 TINY = {

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from dkae import load, save
-from dkae._runtime import container
+from dkae._support import container
 from dkae.kernels import (
     ForestKernel,
     PairwiseKernel,

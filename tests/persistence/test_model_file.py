@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 
 import dkae
 from dkae import load, save
-from dkae._runtime import container
+from dkae._support import container
 from dkae.persistence import ModelFileError, info
 from tests.persistence.helpers import (
     UNSAVED_KINDS,

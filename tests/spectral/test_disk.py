@@ -10,8 +10,8 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import rbf_kernel
 
 from dkae import load, save
-from dkae._runtime.rows import RowArray
 from dkae.kernels import TransformerKernel, center
+from dkae.rows import RowArray
 from dkae.spectral import KernelPCA, PreImage
 from tests.stores import Results, Store, on_disk
 

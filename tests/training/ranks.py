@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 from dkae import DeepKernelizedAutoencoder, RowArray, load, save
-from dkae._runtime.processes import joined
+from dkae._support.processes import joined
 from dkae.alignment import MEASURES
 from dkae.kernels import PairwiseKernel, center
 from dkae.networks import Autoencoder, Layer

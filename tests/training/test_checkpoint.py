@@ -87,7 +87,7 @@ class TestResuming:
     ):
         unbroken = small(recipe).fit(rows)
         with monkeypatch.context() as patch:
-            patch.setattr("dkae.estimator.Quality.of", lambda *_: 1 / 0)
+            patch.setattr("dkae.autoencoder.Quality.of", lambda *_: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 small(recipe).fit(rows, checkpoint=tmp_path / "c")
         monkeypatch.setattr(Trainer, "run_epoch", lambda *_: pytest.fail("nothing is left"))

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from dkae import save
-from dkae._runtime.container import write_container
-from dkae._runtime.trees import encode
+from dkae._support.container import write_container
+from dkae._support.trees import encode
 from dkae.kernels import ideal_kernel
 from dkae.networks import Autoencoder, StackedNetwork
 from dkae.training import Callback, checkpoint

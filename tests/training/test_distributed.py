@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dkae import DeepKernelizedAutoencoder, load
-from dkae._runtime import processes
-from dkae._runtime.processes import ALONE, in_shares, is_distributed, present, speaks
+from dkae._support import processes
+from dkae._support.processes import ALONE, in_shares, is_distributed, present, speaks
 from dkae.alignment import MEASURES
 from tests.training import ranks
 

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from dkae._runtime.checks import check_choice, check_takes
-from dkae._runtime.fitting import warn_caller
+from dkae._support.checks import check_choice, check_takes
+from dkae._support.warning import warn_caller
 from dkae.alignment.distances import centered, frobenius, offdiagonal
 from dkae.alignment.divergences import bures, jensen_renyi, logdet, von_neumann
 

@@ -93,8 +93,8 @@ def fit(
 
     In several processes: torchrun --nproc-per-node 2 -m dkae fit DATA -o FILE.
     """
-    from dkae._runtime.checks import check_choice
-    from dkae._runtime.processes import speaks
+    from dkae._support.checks import check_choice
+    from dkae._support.processes import speaks
     from dkae.persistence import save
     from dkae.recipes import RECIPES
     from dkae.training import remove_checkpoint

@@ -141,9 +141,9 @@ def train(model: Any, table: Table, standardize: bool, **options: Any) -> Any:
 
 def _standardized(rows: Any, scaler: Any, model: Any) -> Any:
     """Fit a scaler, and return what it makes of the rows; those on a disk stay there."""
-    from dkae._runtime.rows import is_row_array
     from dkae.datasets.lazy import ChangedRows, floats
     from dkae.datasets.tables import checked_pieces
+    from dkae.rows import is_row_array
 
     if not is_row_array(rows):
         return scaler.fit_transform(rows if rows.dtype.kind == "f" else floats(rows))
@@ -188,7 +188,7 @@ def model_of(fitted: Any) -> Any:
 def _reader(
     source: str, model: Any, layout: dict[str, Any], *, scale: float = 1.0, **wishes: Any
 ) -> TableReader:
-    from dkae._runtime.checks import check_number
+    from dkae._support.checks import check_number
     from dkae.datasets.tables import Layout, TableReader
 
     wishes["scale"] = check_number("--scale", scale, 0, open_low=True)

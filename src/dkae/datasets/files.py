@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.utils import Bunch
 
-from dkae._runtime.checks import check_choice
-from dkae._runtime.files import replacing
+from dkae._support.checks import check_choice
+from dkae._support.files import replacing
 from dkae.datasets.errors import DataFileError
 from dkae.datasets.idx import read_idx
 from dkae.datasets.mnist import fetch_mnist, load_mnist20k

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae._runtime.rows import release
+from dkae.rows import release
 
 Change = Callable[[NDArray[Any]], NDArray[Any]]
 

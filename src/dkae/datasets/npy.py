@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from dkae._runtime.checks import check_choice
+from dkae._support.checks import check_choice
 from dkae.datasets.errors import DataFileError
 from dkae.datasets.sizes import check_fits, check_ratio
 

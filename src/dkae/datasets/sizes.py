@@ -3,7 +3,7 @@
 A small file can announce anything.
 """
 
-from dkae._runtime.memory import total_memory
+from dkae._support.memory import total_memory
 from dkae.datasets.errors import DataFileError
 
 #: Numbers of a table that are read at a time.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae._runtime.files import replacing
+from dkae._support.files import replacing
 from dkae.datasets.files import is_header
 from dkae.datasets.npy import NpyWriter
 from dkae.datasets.parquet import ParquetWriter

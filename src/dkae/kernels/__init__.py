@@ -8,9 +8,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel as _GPKernel
 
-from dkae._runtime.arrays import as_rows
-from dkae._runtime.checks import check_choice, check_mapping
-from dkae._runtime.fitting import warn_caller
+from dkae._support.checks import check_choice, check_mapping
+from dkae._support.warning import warn_caller
 from dkae.grams import Gram, as_gram, check_block, sample_rows
 from dkae.kernels.base import Kernel
 from dkae.kernels.cluster import ProbabilisticClusterKernel
@@ -26,6 +25,7 @@ from dkae.kernels.pairwise import (
 )
 from dkae.kernels.partitions import ForestKernel
 from dkae.kernels.precomputed import Precomputed
+from dkae.rows import as_rows
 
 __all__ = [
     "FeatureKernel",

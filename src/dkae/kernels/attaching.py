@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._runtime.fitting import warn_caller
-from dkae._runtime.states import check_array
+from dkae._support.states import check_array
+from dkae._support.warning import warn_caller
 from dkae.kernels import is_fitted, make_kernel
 from dkae.kernels.bandwidth import has_gamma
 from dkae.kernels.base import Kernel

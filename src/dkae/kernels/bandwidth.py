@@ -22,9 +22,9 @@ from sklearn.metrics.pairwise import (
 )
 from sklearn.utils import check_array
 
-from dkae._runtime.arrays import naming, real_numbers
-from dkae._runtime.checks import check_choice, check_number
-from dkae._runtime.units import exponent_of, in_unit, largest_entry
+from dkae._support.arrays import naming, real_numbers
+from dkae._support.checks import check_choice, check_number
+from dkae._support.units import exponent_of, in_unit, largest_entry
 from dkae.grams import Floats, sample_rows
 
 HEURISTICS = ("median", "scale")

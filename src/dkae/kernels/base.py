@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from dkae._runtime.arrays import as_array, as_rows, finite_numbers, real_numbers
-from dkae._runtime.rows import RowArray
-from dkae._runtime.states import StateMixin
+from dkae._support.arrays import as_array, finite_numbers, real_numbers
+from dkae._support.states import StateMixin
 from dkae.grams import Floats, Gram, RowsGram, finite_float32
+from dkae.rows import RowArray, as_rows
 
 
 def vectors(X: Any) -> Any:

@@ -14,11 +14,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._runtime.arrays import as_rows, finite_numbers
-from dkae._runtime.checks import check_integer, check_number, check_sequence
-from dkae._runtime.states import check_array, check_finite_number
+from dkae._support.arrays import finite_numbers
+from dkae._support.checks import check_integer, check_number, check_sequence
+from dkae._support.states import check_array, check_finite_number
 from dkae.grams import CombinedGram, Floats, Gram, RowsGram, sample_rows
 from dkae.kernels.base import Kernel, check_kernel, fitted
+from dkae.rows import as_rows
 
 #: Rows whose kernel values with the reference rows are computed together.
 N_CHUNK_ROWS = 1024

@@ -19,14 +19,14 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._runtime.arrays import as_rows, naming, real_numbers
-from dkae._runtime.checks import check_number
-from dkae._runtime.memory import default_budget, in_words
-from dkae._runtime.processes import present
-from dkae._runtime.rows import RowArray, chunks_of, is_row_array
-from dkae._runtime.units import exponent_of, in_unit, largest_entry
+from dkae._support.arrays import naming, real_numbers
+from dkae._support.checks import check_number
+from dkae._support.memory import default_budget, in_words
+from dkae._support.processes import present
+from dkae._support.units import exponent_of, in_unit, largest_entry
 from dkae.grams import Floats, Gram, Rows, RowsGram, finite_float32, sample_rows
 from dkae.kernels.base import Kernel
+from dkae.rows import RowArray, as_rows, chunks_of, is_row_array
 
 LOGGER = logging.getLogger("dkae")
 

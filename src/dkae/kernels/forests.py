@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae._runtime.states import check_array
-from dkae._runtime.trees import State
+from dkae._support.states import check_array
+from dkae._support.trees import State
 
 #: Rows that go down the trees together.
 N_CHUNK_ROWS = 1024

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._runtime.arrays import naming
-from dkae._runtime.fitting import warn_caller
+from dkae._support.arrays import naming
+from dkae._support.warning import warn_caller
 from dkae.grams import Floats, Gram, RowsGram
 from dkae.kernels.base import Kernel
 from dkae.kernels.rows import RowIndex

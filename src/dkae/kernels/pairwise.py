@@ -10,12 +10,13 @@ from sklearn.metrics.pairwise import check_pairwise_arrays, kernel_metrics, pair
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._runtime.arrays import as_rows, naming
-from dkae._runtime.checks import check_choice, check_mapping, check_number, check_takes
-from dkae._runtime.states import check_finite_number
+from dkae._support.arrays import naming
+from dkae._support.checks import check_choice, check_mapping, check_number, check_takes
+from dkae._support.states import check_finite_number
 from dkae.grams import Floats
 from dkae.kernels.bandwidth import choose_gamma, in_units
 from dkae.kernels.base import Kernel, vectors
+from dkae.rows import as_rows
 
 
 def pairwise_names() -> list[str]:

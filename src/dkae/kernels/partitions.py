@@ -17,15 +17,15 @@ from scipy import sparse
 from sklearn.ensemble import RandomTreesEmbedding
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._runtime.arrays import as_rows, naming
-from dkae._runtime.checks import check_integer, draw_seed
-from dkae._runtime.processes import present
-from dkae._runtime.rows import RowArray, is_row_array
-from dkae._runtime.trees import State
+from dkae._support.arrays import naming
+from dkae._support.checks import check_integer, draw_seed
+from dkae._support.processes import present
+from dkae._support.trees import State
 from dkae.grams import Floats, RowsGram, sample_rows
 from dkae.kernels.base import Kernel, vectors
 from dkae.kernels.features import FeatureKernel, by_chunks, check_fitted
 from dkae.kernels.forests import ArrayForest, node_counts
+from dkae.rows import RowArray, as_rows, is_row_array
 
 #: Rows of those on a disk that an embedding is fitted to.
 N_FIT_ROWS = 100_000

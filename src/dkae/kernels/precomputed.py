@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._runtime.arrays import REAL_KINDS, as_array
+from dkae._support.arrays import REAL_KINDS, as_array
 from dkae.grams import Floats, Gram, MatrixGram, asymmetry_of, check_symmetry, finite_float32
 from dkae.kernels.base import Kernel
 from dkae.kernels.rows import RowIndex

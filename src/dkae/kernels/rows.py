@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae._runtime.arrays import as_rows, naming
-from dkae._runtime.rows import chunks_of
+from dkae._support.arrays import naming
 from dkae.grams import Rows
+from dkae.rows import as_rows, chunks_of
 
 #: Numbers that are read together: 4 MB in float32.
 N_CHUNK_NUMBERS = 2**20

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from dkae._runtime.arrays import naming
+from dkae._support.arrays import naming
 from dkae.grams import Rows
 
 

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from dkae._runtime.arrays import naming, real_numbers
-from dkae._runtime.checks import check_number
-from dkae._runtime.rows import is_row_array, row_array
-from dkae._runtime.units import exponent_of, in_unit, largest_entry
+from dkae._support.arrays import naming, real_numbers
+from dkae._support.checks import check_number
+from dkae._support.units import exponent_of, in_unit, largest_entry
 from dkae.grams import Gram, GramLike, as_gram
 from dkae.kernels.features import FeatureGram
 from dkae.metrics.comparison import Doubles, check_sizes, read_in_units, tiles
+from dkae.rows import is_row_array, row_array
 
 #: Entries of X that are read together: 8 MB in float64.
 N_CHUNK_ENTRIES = 2**20

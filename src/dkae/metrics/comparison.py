@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae._runtime.arrays import real_numbers
-from dkae._runtime.units import exponent_of, in_unit, largest_entry
+from dkae._support.arrays import real_numbers
+from dkae._support.units import exponent_of, in_unit, largest_entry
 from dkae.grams import Floats, Gram, GramLike, as_gram, check_block_shape
 from dkae.kernels.features import FeatureGram
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dkae._runtime.checks import check_integer, check_state, check_takes
+from dkae._support.checks import check_integer, check_state, check_takes
 from dkae.grams import GramLike, Rows, as_gram
 from dkae.kernels.labels import IdealKernel
 from dkae.metrics.clusters import count_labels

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from dkae._runtime.fitting import warn_caller
+from dkae._support.warning import warn_caller
 from dkae.grams import Floats, MatrixGram
 from dkae.metrics.comparison import compare_grams
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from dkae._runtime.checks import check_integer
+from dkae._support.checks import check_integer
 from dkae.networks.protocol import seeded
 
 

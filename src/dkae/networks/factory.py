@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import torch
 
-from dkae._runtime.checks import check_boolean, check_choice, check_integer, check_number
-from dkae._runtime.fitting import warn_caller
+from dkae._support.checks import check_boolean, check_choice, check_integer, check_number
+from dkae._support.warning import warn_caller
 from dkae.grams import Floats
 from dkae.networks.sizes import hidden_sizes
 from dkae.networks.stacked import ACTIVATIONS, Autoencoder, Layer, LinearPath

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dkae._runtime.checks import check_choice, check_integer
+from dkae._support.checks import check_choice, check_integer
 from dkae.networks.scaling import Scaling
 from dkae.networks.stacked import ACTIVATIONS
 

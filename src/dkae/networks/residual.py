@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from dkae._runtime.checks import check_integer
+from dkae._support.checks import check_integer
 from dkae.networks.protocol import seeded
 
 

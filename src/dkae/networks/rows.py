@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dkae._runtime.arrays import check_out
-from dkae._runtime.rows import release
+from dkae._support.arrays import check_out
 from dkae.grams import Floats
 from dkae.networks.protocol import evaluating
+from dkae.rows import release
 
 #: Rows of an array that go through the network together.
 N_CHUNK_ROWS = 1024

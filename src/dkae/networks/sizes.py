@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from dkae._runtime.checks import check_integer
+from dkae._support.checks import check_integer
 
 #: The bounds of a width.
 NARROWEST, WIDEST = 8, 1000

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dkae._runtime.checks import check_choice
+from dkae._support.checks import check_choice
 from dkae.networks.protocol import Stage
 
 #: Activations by name; the first four are spelled as in scikit-learn's MLPRegressor.

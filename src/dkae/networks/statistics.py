@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dkae._runtime.checks import check_choice
-from dkae._runtime.processes import present
-from dkae._runtime.rows import chunks_of
+from dkae._support.checks import check_choice
+from dkae._support.processes import present
 from dkae.grams import Floats
 from dkae.networks.scaling import Scaling
+from dkae.rows import chunks_of
 
 #: Choices of `standardize` besides False.
 STANDARDIZE = ("auto", "features", "shared")

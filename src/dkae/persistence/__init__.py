@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dkae import __version__
-from dkae._runtime.container import (
+from dkae._support.container import (
     Content,
     ModelFileError,
     parse_json,
@@ -26,11 +26,11 @@ from dkae._runtime.container import (
     read_metadata,
     write_container,
 )
-from dkae._runtime.devices import choose_device
-from dkae._runtime.files import check_writable, owning, replacing
-from dkae._runtime.fitting import warn_caller
-from dkae._runtime.trees import NotPlainError, decode, encode
-from dkae.estimator import DeepKernelizedAutoencoder
+from dkae._support.devices import choose_device
+from dkae._support.files import check_writable, owning, replacing
+from dkae._support.trees import NotPlainError, decode, encode
+from dkae._support.warning import warn_caller
+from dkae.autoencoder import DeepKernelizedAutoencoder
 from dkae.kernels.attaching import HasKernel
 from dkae.networks import build_network, check_network
 from dkae.persistence.migrations import FORMAT_1, model_of_format_1

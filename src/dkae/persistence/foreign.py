@@ -18,7 +18,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 
-from dkae._runtime.states import (
+from dkae._support.states import (
     NAMES,
     check_array,
     check_type,
@@ -26,7 +26,7 @@ from dkae._runtime.states import (
     is_learnt,
     state_of,
 )
-from dkae._runtime.trees import Codec, State
+from dkae._support.trees import Codec, State
 
 #: Kernels of Gaussian processes: their parameters are all that they have.
 _KERNELS = (

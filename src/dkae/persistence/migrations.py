@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
-from dkae._runtime.states import check_type
-from dkae.estimator import DeepKernelizedAutoencoder
+from dkae._support.states import check_type
+from dkae.autoencoder import DeepKernelizedAutoencoder
 from dkae.kernels import PairwiseKernel
 from dkae.persistence.models import REGISTRY
 

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from dkae._runtime.states import StateMixin, check_array
-from dkae._runtime.trees import Codec, NotPlainError, Registry, State, encode
-from dkae.estimator import DeepKernelizedAutoencoder
+from dkae._support.states import StateMixin, check_array
+from dkae._support.trees import Codec, NotPlainError, Registry, State, encode
+from dkae.autoencoder import DeepKernelizedAutoencoder
 from dkae.kernels import (
     ForestKernel,
     GaussianProcessKernel,

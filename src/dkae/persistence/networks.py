@@ -14,8 +14,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from dkae._runtime.states import check_array, check_finite_number, check_type
-from dkae._runtime.trees import Codec, State
+from dkae._support.states import check_array, check_finite_number, check_type
+from dkae._support.trees import Codec, State
 from dkae.kernels.base import Kernel
 from dkae.kernels.formulas import FORMULAS, EvaluatedRows, Filled, FormulaRows
 from dkae.networks import (

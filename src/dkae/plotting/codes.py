@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from dkae._runtime.checks import check_choice, check_integer
+from dkae._support.checks import check_choice, check_integer
 from dkae.plotting._panels import Display, check_labels, names_of
 from dkae.plotting.style import BLUE, CLASS_COLORS, CLASS_MARKERS
 

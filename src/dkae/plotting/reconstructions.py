@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from dkae._runtime.checks import check_integer
+from dkae._support.checks import check_integer
 from dkae.plotting._panels import Display, check_labels, names_of
 from dkae.plotting.style import CLASS_COLORS, LINE
 

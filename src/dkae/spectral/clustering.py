@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.utils import check_array
 
-from dkae._runtime.arrays import naming
-from dkae._runtime.checks import check_integer
-from dkae._runtime.units import exponent_of, in_unit, largest_entry
+from dkae._support.arrays import naming
+from dkae._support.checks import check_integer
+from dkae._support.units import exponent_of, in_unit, largest_entry
 
 
 def spectral_clustering(codes: Any, n_clusters: int, *, random_state: Any = None) -> NDArray[Any]:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae._runtime.arrays import finite_numbers
-from dkae._runtime.fitting import warn_caller
+from dkae._support.arrays import finite_numbers
+from dkae._support.warning import warn_caller
 from dkae.grams import (
     NEGATIVE_MASS_TOLERANCE,
     Gram,

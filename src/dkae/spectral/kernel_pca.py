@@ -22,22 +22,15 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dkae._runtime.arrays import (
-    as_rows,
-    check_out,
-    check_row_array,
-    finite_numbers,
-    naming,
-    real_numbers,
-)
-from dkae._runtime.checks import check_boolean, check_choice, check_integer, draw_seed, shown
-from dkae._runtime.fitting import unchanged_on_failure
-from dkae._runtime.rows import is_row_array, write_rows
-from dkae._runtime.states import StateMixin, check_array
+from dkae._support.arrays import check_out, finite_numbers, naming, real_numbers
+from dkae._support.checks import check_boolean, check_choice, check_integer, draw_seed, shown
+from dkae._support.states import StateMixin, check_array
+from dkae._support.warning import unchanged_on_failure
 from dkae.grams import Gram, MatrixGram
 from dkae.kernels import FeatureKernel, Kernel, gram_of, kernel_of
 from dkae.kernels.attaching import N_PROBES, HasKernel
 from dkae.kernels.features import FeatureGram
+from dkae.rows import as_rows, check_row_array, is_row_array, write_rows
 from dkae.spectral.decomposition import SOLVERS, Components, Decomposition
 from dkae.spectral.operators import DTYPES, times
 from dkae.spectral.preimage import PreImage

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch.nn import functional as F
 
-from dkae._runtime.arrays import finite_numbers, real_numbers
+from dkae._support.arrays import finite_numbers, real_numbers
 from dkae.grams import Gram
 
 #: Rows of a tile of the Gram matrix.

@@ -19,16 +19,16 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dkae._runtime.arrays import as_array, finite_numbers, naming, real_numbers
-from dkae._runtime.checks import (
+from dkae._support.arrays import as_array, finite_numbers, naming, real_numbers
+from dkae._support.checks import (
     check_choice,
     check_integer,
     check_number,
     check_sequence,
     draw_seed,
 )
-from dkae._runtime.fitting import unchanged_on_failure, warn_caller
-from dkae._runtime.states import StateMixin, check_array
+from dkae._support.states import StateMixin, check_array
+from dkae._support.warning import unchanged_on_failure, warn_caller
 from dkae.kernels.bandwidth import choose_gamma
 from dkae.kernels.pairwise import pairwise_names
 from dkae.spectral.operators import DTYPES

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dkae._runtime.checks import check_integer
-from dkae._runtime.fitting import warn_caller
+from dkae._support.checks import check_integer
+from dkae._support.warning import warn_caller
 from dkae.grams import Rows
 from dkae.kernels import Kernel, PairwiseKernel, ProbabilisticClusterKernel
 from dkae.kernels.formulas import knows_new_rows, rows_module

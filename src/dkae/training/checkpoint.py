@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dkae._runtime.container import (
+from dkae._support.container import (
     ModelFileError,
     is_like_container,
     parse_json,
     read_container,
     write_container,
 )
-from dkae._runtime.files import check_writable, owning
-from dkae._runtime.fitting import warn_caller
-from dkae._runtime.processes import ALONE, Processes, present
-from dkae._runtime.trees import NotPlainError, decode, encode
+from dkae._support.files import check_writable, owning
+from dkae._support.processes import ALONE, Processes, present
+from dkae._support.trees import NotPlainError, decode, encode
+from dkae._support.warning import warn_caller
 from dkae.training.callbacks import Callback, Record
 from dkae.training.fingerprint import check_same_run
 from dkae.training.signals import Signals

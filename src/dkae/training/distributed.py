@@ -21,8 +21,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from dkae._runtime.devices import autocast
-from dkae._runtime.processes import DistributedProcesses, gathered
+from dkae._support.devices import autocast
+from dkae._support.processes import DistributedProcesses, gathered
 from dkae.networks import evaluating
 from dkae.training.engine import Engine, run_maps
 

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dkae._runtime.devices import autocast
-from dkae._runtime.processes import ALONE, Processes
+from dkae._support.devices import autocast
+from dkae._support.processes import ALONE, Processes
 from dkae.networks import evaluating
 from dkae.training.optimization import Optimizer
 

@@ -13,9 +13,9 @@ import torch
 from scipy import sparse
 from torch import Tensor, nn
 
-from dkae._runtime.processes import Processes
-from dkae._runtime.rows import RowArray, chunks_of
+from dkae._support.processes import Processes
 from dkae.grams import Floats, Gram, MatrixGram, RowsGram, read_block, sample_rows
+from dkae.rows import RowArray, chunks_of
 from dkae.training.phases import DECODER, FINE_TUNING
 from dkae.training.settings import Settings
 

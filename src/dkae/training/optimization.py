@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from dkae._runtime.checks import check_takes
+from dkae._support.checks import check_takes
 
 Optimizer = torch.optim.Optimizer
 Schedule = torch.optim.lr_scheduler.LRScheduler

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dkae._runtime.processes import present
+from dkae._support.processes import present
 from dkae.grams import sample_rows
 from dkae.networks import KernelLayer
 from dkae.training.starts import N_START_ROWS, Doubles, chunks, kernel_values, root_of

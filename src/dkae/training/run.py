@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from dkae._runtime.devices import choose_device, single_threaded_blas
-from dkae._runtime.processes import DistributedProcesses, local_device, present
-from dkae._runtime.rows import RowArray
+from dkae._support.devices import choose_device, single_threaded_blas
+from dkae._support.processes import DistributedProcesses, local_device, present
 from dkae.alignment import make_measure
 from dkae.grams import Gram, Rows
 from dkae.networks import check_decoder
+from dkae.rows import RowArray
 from dkae.training.callbacks import EarlyStopping, History
 from dkae.training.checkpoint import Checkpoint
 from dkae.training.distributed import DistributedEngine

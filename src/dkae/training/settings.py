@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from torch import nn
 
-from dkae._runtime.checks import check_boolean, check_choice, check_integer, check_number
-from dkae._runtime.devices import PRECISIONS, choose_device
-from dkae._runtime.fitting import warn_caller
+from dkae._support.checks import check_boolean, check_choice, check_integer, check_number
+from dkae._support.devices import PRECISIONS, choose_device
+from dkae._support.warning import warn_caller
 from dkae.alignment import make_measure
 from dkae.networks import Autoencoder, KernelLayer
 from dkae.training.optimization import LEARNING_RATES, check_optimizer

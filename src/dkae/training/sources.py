@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dkae._runtime.checks import check_choice, check_integer
-from dkae._runtime.processes import ALONE, Processes
-from dkae._runtime.rows import RowArray
+from dkae._support.checks import check_choice, check_integer
+from dkae._support.processes import ALONE, Processes
 from dkae.grams import Floats, Gram, Rows, RowsGram, read_block
+from dkae.rows import RowArray
 from dkae.training.teacher import Teacher
 
 #: Ways to draw a batch.

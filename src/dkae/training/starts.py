@@ -23,8 +23,8 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor, nn
 
-from dkae._runtime.arrays import finite_numbers
-from dkae._runtime.units import exponent_of, in_unit, largest_entry
+from dkae._support.arrays import finite_numbers
+from dkae._support.units import exponent_of, in_unit, largest_entry
 from dkae.alignment import offdiagonal
 from dkae.grams import Floats, Rows, sample_rows
 from dkae.networks.kernel_layer import KernelLayer, KernelLayerNetwork, RidgeDecoder

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dkae._runtime.processes import ALONE, Processes
+from dkae._support.processes import ALONE, Processes
 from dkae.grams import Floats, Rows
 from dkae.training.sources import Batch, BatchSource, draw_noise
 

@@ -15,8 +15,8 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from dkae._runtime.processes import present
-from dkae._runtime.threads import in_threads
+from dkae._support.processes import present
+from dkae._support.threads import in_threads
 from dkae.kernels.cluster.mixtures import Mixtures, batches, log_joint_of, moments_of, soft_max
 
 #: Posteriors that change by no more than this, the round-off of float64, count as unmoved.

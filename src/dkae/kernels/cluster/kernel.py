@@ -21,14 +21,13 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from dkae._runtime.arrays import check_row_array, naming
-from dkae._runtime.checks import check_choice, check_integer, check_number, draw_seed
-from dkae._runtime.devices import choose_device
-from dkae._runtime.fitting import warn_caller
-from dkae._runtime.processes import present
-from dkae._runtime.rows import is_row_array, row_array
-from dkae._runtime.states import check_array
-from dkae._runtime.threads import in_threads
+from dkae._support.arrays import naming
+from dkae._support.checks import check_choice, check_integer, check_number, draw_seed
+from dkae._support.devices import choose_device
+from dkae._support.processes import present
+from dkae._support.states import check_array
+from dkae._support.threads import in_threads
+from dkae._support.warning import warn_caller
 from dkae.grams import Floats, Gram, Rows, RowsGram
 from dkae.kernels.base import Kernel, vectors
 from dkae.kernels.cluster.compact import CompactPosteriors, compress, concatenate
@@ -37,6 +36,7 @@ from dkae.kernels.cluster.mixtures import COVARIANCES, Mixtures, posteriors
 from dkae.kernels.cluster.screening import Screening
 from dkae.kernels.cluster.starts import INITS, start_mixtures
 from dkae.kernels.features import FeatureGram, FeatureKernel
+from dkae.rows import check_row_array, is_row_array, row_array
 
 #: Rows whose posteriors a thread computes together: 57 MB in float64 at 13,920 components. Fewer
 #: would make the products slower.

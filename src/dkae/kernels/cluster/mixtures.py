@@ -29,8 +29,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from dkae._runtime.states import check_array, check_type
-from dkae._runtime.trees import State
+from dkae._support.states import check_array, check_type
+from dkae._support.trees import State
 
 COVARIANCES = ("diag", "full", "spherical")
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-from dkae._runtime.threads import in_threads
+from dkae._support.threads import in_threads
 
 CPU = torch.device("cpu")
 

@@ -15,12 +15,11 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from dkae._runtime.arrays import check_row_array, naming
-from dkae._runtime.checks import check_integer, check_takes
-from dkae._runtime.fitting import unchanged_on_failure, warn_caller
-from dkae._runtime.processes import speaks
-from dkae._runtime.rows import RowArray, is_row_array, row_array
-from dkae._runtime.states import StateMixin, check_finite_number
+from dkae._support.arrays import naming
+from dkae._support.checks import check_integer, check_takes
+from dkae._support.processes import speaks
+from dkae._support.states import StateMixin, check_finite_number
+from dkae._support.warning import unchanged_on_failure, warn_caller
 from dkae.fitting import fit_rows
 from dkae.grams import Floats, Gram, finite_float32
 from dkae.kernels import Kernel, gram_of
@@ -38,6 +37,7 @@ from dkae.networks import (
     encode_rows,
     scaled,
 )
+from dkae.rows import RowArray, check_row_array, is_row_array, row_array
 from dkae.streaming import fit_loader, fit_part, is_loader
 from dkae.training import Record
 from dkae.training.building import is_own

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, NamedTuple
 import torch
 from torch import Tensor
 
-from dkae._runtime.files import replacing
+from dkae._support.files import replacing
 
 #: A header is a few kilobytes; that of a long history or a deep sum of kernels is a few megabytes.
 MAX_HEADER_BYTES = 2**25

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import validate_data
 
-from dkae._runtime.checks import shown
-from dkae._runtime.rows import REAL_KINDS as REAL_KINDS
-from dkae._runtime.rows import RowArray, is_row_array, row_array
+from dkae._support.checks import shown
+
+#: Kinds of real numbers: truth values, whole numbers with and without a sign, floats.
+REAL_KINDS = "buif"
 
 
 @contextmanager
@@ -53,43 +53,6 @@ def real_numbers(value: Any, name: str) -> NDArray[Any]:
             f"{name} has entries of type {array.dtype}: pass real numbers, in a dense array"
         )
     return array
-
-
-def as_rows(X: Any, name: str = "X") -> Any:
-    """Return rows that can be indexed by numbers: lists, tables and tensors become arrays.
-
-    Rows of a sparse matrix become dense, and rows on a disk are read, when they are asked for.
-    """
-    if sparse.issparse(X):
-        X = RowArray(X.tocsr(), missing=True)
-    is_lazy = is_row_array(X) and not isinstance(X, np.ndarray)  # a memmap keeps its precision
-    # Who made a RowArray has said whether values may be missing.
-    rows = row_array(X, missing=not isinstance(X, RowArray)) if is_lazy else as_array(X, name)
-    if not rows.shape:
-        raise ValueError(
-            f"{name}={shown(X)} has no rows: pass an array with one row for each sample"
-        )
-    if not len(rows):
-        raise ValueError(f"{name} has shape {rows.shape} and so no rows: pass at least one")
-    return rows
-
-
-def check_row_array(
-    estimator: Any, X: Any, *, reset: bool, any_shape: bool = False, missing: bool = False
-) -> RowArray:
-    """Return an array of rows whose shape scikit-learn has checked; no row is read."""
-    # Of the same shape, and without memory.
-    stand_in = np.broadcast_to(np.float32(0), X.shape)
-    validate_data(
-        estimator,
-        stand_in,
-        dtype=np.float32,
-        reset=reset,
-        ensure_min_samples=2 if reset else 1,
-        ensure_all_finite=False,
-        allow_nd=any_shape,
-    )
-    return row_array(X, missing=missing)
 
 
 def check_out(out: Any, shape: tuple[int, ...], dtype: Any = np.float32, name: str = "out") -> Any:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from dkae._runtime import container
-from dkae._runtime.container import (
+from dkae._support import container
+from dkae._support.container import (
     ModelFileError,
     parse_json,
     read_container,

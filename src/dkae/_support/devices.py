@@ -13,7 +13,7 @@ from functools import cache
 import torch
 from threadpoolctl import threadpool_limits
 
-from dkae._runtime.checks import check_choice, shown
+from dkae._support.checks import check_choice, shown
 
 PRECISIONS = ("float32", "bfloat16")
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from dkae._runtime import devices
+from dkae._support import devices
 
 
 def weights(model) -> list[np.ndarray]:

@@ -9,16 +9,9 @@ import torch
 from scipy import sparse
 from sklearn.utils import check_array
 
-from dkae._runtime import rows as rows_module
-from dkae._runtime.arrays import (
-    as_array,
-    as_rows,
-    check_out,
-    finite_numbers,
-    naming,
-    real_numbers,
-)
-from dkae._runtime.rows import RowArray, write_rows
+from dkae import rows as rows_module
+from dkae._support.arrays import as_array, check_out, finite_numbers, naming, real_numbers
+from dkae.rows import RowArray, as_rows, write_rows
 from tests.stores import Results
 
 RAGGED = [[1.0, 2.0], [1.0]]

@@ -12,8 +12,8 @@ import tempfile
 import pytest
 import torch
 
-from dkae._runtime import files
-from dkae._runtime.container import read_container, write_container
+from dkae._support import files
+from dkae._support.container import read_container, write_container
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="system calls are POSIX")
 

@@ -21,7 +21,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
-from dkae._runtime.checks import check_choice
+from dkae._support.checks import check_choice
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkae._runtime import memory
+from dkae._support import memory
 
 UNLIMITED = {"v2": "max\n", "v1": "9223372036854771712\n", "none": None, "empty": ""}
 

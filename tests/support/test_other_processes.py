@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dkae._runtime import files
-from dkae._runtime.files import owning, replacing
+from dkae._support import files
+from dkae._support.files import owning, replacing
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="of POSIX")
 
@@ -99,7 +99,7 @@ def killed_afterwards(code, path):
     """Start a process that runs this code with a path, wait until it says so, and kill it."""
     begin = (
         "import sys; from pathlib import Path; from time import sleep\n"
-        "from dkae._runtime.files import owning, replacing\npath = Path(sys.argv[1])\n"
+        "from dkae._support.files import owning, replacing\npath = Path(sys.argv[1])\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", begin + code, path], stdout=subprocess.PIPE, text=True

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dkae._runtime.container import is_unicode
+from dkae._support.container import is_unicode
 
 #: A kernel made of kernels is three levels above them, and a sum of many may be a deep one.
 MAX_DEPTH = 200

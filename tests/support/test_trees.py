@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dkae._runtime.trees import MAX_DEPTH, Codec, NotPlainError, Registry, decode, encode
+from dkae._support.trees import MAX_DEPTH, Codec, NotPlainError, Registry, decode, encode
 from dkae.kernels import PairwiseKernel
 from dkae.kernels.compose import SumKernel
 from dkae.persistence.models import REGISTRY

@@ -1,7 +1,7 @@
 """What a fitted object has learnt, as plain values: scikit-learn's two kinds of attributes.
 
 Parameters are what its constructor takes; what `fit` has learnt ends in an underscore. Both can
-stand in a file (`dkae._runtime.trees`), and nothing else is needed to build the object again.
+stand in a file (`dkae._support.trees`), and nothing else is needed to build the object again.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from torch import Tensor
 
-from dkae._runtime.trees import State
+from dkae._support.trees import State
 
 #: The one array of text.
 NAMES = "feature_names_in_"

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dkae._runtime.units import exponent_of, in_unit, largest_entry
+from dkae._support.units import exponent_of, in_unit, largest_entry
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkae import RowArray
-from dkae._runtime.rows import chunks_of, is_row_array, release, row_array
+from dkae.rows import chunks_of, is_row_array, release, row_array
 from tests.stores import Store, on_disk
 
 X = np.random.default_rng(0).random((50, 4))

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dkae._runtime.files import replacing
+from dkae._support.files import replacing
 
 
 def write(path, text="new"):
