@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         baselines,
         codespace,
         datasets,
+        decoders,
         grams,
         kernels,
         metrics,
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
         training,
     )
     from dkae.autoencoder import DeepKernelizedAutoencoder
+    from dkae.nystroem import InvertibleNystroem
     from dkae.persistence import load, save
     from dkae.rows import RowArray
+    from dkae.spectral import KernelPCA
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # A library does not speak unless it is asked to: who wants its log adds a handler.
 logging.getLogger("dkae").addHandler(logging.NullHandler())
@@ -35,12 +38,15 @@ logging.getLogger("dkae").addHandler(logging.NullHandler())
 # Without `plotting`, which needs an extra: a star import must do without matplotlib.
 __all__ = [
     "DeepKernelizedAutoencoder",
+    "InvertibleNystroem",
+    "KernelPCA",
     "RowArray",
     "__version__",
     "alignment",
     "baselines",
     "codespace",
     "datasets",
+    "decoders",
     "grams",
     "kernels",
     "load",
@@ -55,12 +61,14 @@ __all__ = [
 
 _HOMES = {
     "DeepKernelizedAutoencoder": "dkae.autoencoder",
+    "InvertibleNystroem": "dkae.nystroem",
+    "KernelPCA": "dkae.spectral",
     "RowArray": "dkae.rows",
     "load": "dkae.persistence",
     "save": "dkae.persistence",
 }
-#: `plotting` needs an extra; the former home of spectral clustering warns of itself.
-_ROOMS = {*__all__, "plotting", "clustering"} - {*_HOMES, "__version__"}
+#: `plotting` needs an extra.
+_ROOMS = {*__all__, "plotting"} - {*_HOMES, "__version__"}
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import mmap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,20 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from dkae._support.arrays import REAL_KINDS, as_array
-from dkae._support.checks import check_number, shown
+from dkae._support.arrays import REAL_KINDS, as_array, check_out
+from dkae._support.checks import check_choice, check_number, shown
 
 #: What an array of rows has; other arrays of Python, and pandas, have more.
 _HAS = ("shape", "dtype", "__getitem__")
 _HAS_NOT = ("iloc", "__array_namespace__")
 #: Bytes of a mapped file that stay in memory; what is read beyond them can be read again.
 _MOST_MAPPED = 2**23
+#: Ways to draw a batch.
+SHUFFLES = ("rows", "chunks")
 #: Linux maps so many bytes around a row that is read alone.
 _AROUND = 2**16
+#: Rows, and numbers, that a map takes together: rows of sparse data become dense here.
+N_MAPPED_ROWS, N_MAPPED_NUMBERS = 1024, 2**26
 
 
 class RowArray:
@@ -42,7 +46,11 @@ class RowArray:
     missing : bool, default=False
         Whether NaN stands for a missing value. If not, it is an error, when its row is read.
     fill : array of shape (d,), optional
-        What stands in place of missing values; they stay NaN if it is not given.
+        Replaces missing values; they stay NaN if it is not given.
+    shuffle : {"rows", "chunks"}, default="rows"
+        How training draws a batch: any rows, or eight runs of neighbours, which a slow disk reads
+        together. If neighbours are alike, as in a file that is sorted by class, "chunks" makes
+        batches less diverse, and losses worse.
 
     Examples
     --------
@@ -63,13 +71,19 @@ class RowArray:
         scale: float = 1.0,
         missing: bool = False,
         fill: NDArray[Any] | None = None,
+        shuffle: str | None = None,
     ) -> None:
-        is_one = isinstance(source, RowArray)  # what was said of it still holds
+        is_one = isinstance(source, RowArray)  # its options still hold
         self.source: Any = source.source if is_one else source
         self.scale: float = check_number("scale", scale, 0, open_low=True)
         self.scale *= source.scale if is_one else 1
         if is_one and fill is None and source.fill is not None:
             fill = source.fill / np.float32(scale)
+        self.shuffle = check_choice(
+            "shuffle", shuffle or (source.shuffle if is_one else "rows"), SHUFFLES
+        )
+        #: What rows are centred on and divided by beyond `scale`, feature by feature.
+        self._units = source._units if is_one else None
         self.missing = missing or fill is not None or (is_one and source.missing)
         self.fill = None if fill is None else np.asarray(fill, dtype=np.float32)
         self._stored_shape = _shape_of(self.source)
@@ -123,6 +137,12 @@ class RowArray:
             return self
         return RowArray(self, missing=True, fill=fill)
 
+    def standardized(self, center: NDArray[Any], scale: NDArray[Any]) -> RowArray:
+        """Return (x - center) / scale of each row x, computed when rows are read."""
+        rows = RowArray(self)
+        rows._units = (center, scale)
+        return rows
+
     def flattened(self) -> RowArray:
         """Return the same rows as vectors."""
         flat = copy.copy(self)
@@ -165,6 +185,8 @@ class RowArray:
         if self._kind.kind == "f" and not sparse.issparse(self.source):
             self._check_finite(rows, numbers)
         self._release(values.nbytes + (0 if isinstance(ids, slice) else _AROUND * len(ids)))
+        if self._units is not None:
+            rows = (rows - self._units[0]) / self._units[1]
         if self.fill is not None:
             rows = np.where(np.isnan(rows), self.fill, rows)
         return rows.reshape(len(numbers), *self.shape[1:])
@@ -287,17 +309,46 @@ def chunks_of(X: Any, n_numbers: int, part: slice | None = None) -> Iterator[Any
     return (X[i : min(i + n, part.stop)] for i in range(part.start, part.stop, n))
 
 
-def write_rows(out: Any, parts: Iterable[NDArray[Any]]) -> Any:
-    """Write parts of rows into an array, one after another; a mapped file takes little memory."""
-    start = n_mapped = 0
-    for part in parts:
-        out[start : start + len(part)] = part
-        start, n_mapped = start + len(part), n_mapped + part.nbytes
-        if n_mapped > _MOST_MAPPED:
-            release(out)
-            n_mapped = 0
-    release(out)
-    return out
+def map_rows(
+    function: Callable[[NDArray[Any]], NDArray[Any]],
+    X: Any,
+    out: Any = None,
+    names: tuple[str, str] = ("X", "codes"),
+    dtype: Any = np.float32,
+) -> Any:
+    """Return a function of the rows of X, chunk by chunk, written to `out` if that is given.
+
+    What is computed on the way for all rows never exists together. `names` are those of the rows
+    and of the results in error messages.
+    """
+    result = None
+    n = max(1, min(N_MAPPED_ROWS, N_MAPPED_NUMBERS // max(1, int(np.prod(X.shape[1:])))))
+    for i in range(0, len(X), n):
+        # A copy, because torch warns of arrays that it must not write to; in C order, because torch
+        # takes no reversed array, and the last digits depend on the order.
+        rows = np.array(X[i : i + n], order="C")
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = function(rows).astype(dtype, copy=False)
+        if result is None:
+            # One array for all: joining chunks in the end would need the memory twice.
+            result = check_out(out, (len(X), *values.shape[1:]), dtype)
+        bad = ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
+        if bad.any():
+            raise ValueError(_overflow(rows, i, int(bad.argmax()), names))
+        result[i : i + len(values)] = values
+        release(result)
+    if result is None:
+        raise ValueError(f"{names[0]} has no rows: pass at least one")
+    return result
+
+
+def _overflow(rows: NDArray[Any], start: int, i: int, names: tuple[str, str]) -> str:
+    name, result_name = names
+    return (
+        f"row {start + i} of {name}, with entries up to {np.nanmax(np.abs(rows[i])):.3g}, has no "
+        f"finite {result_name}: float32 does not reach so far; pass {name} in the range of the "
+        "training data"
+    )
 
 
 def release(array: Any) -> None:

@@ -1,8 +1,8 @@
 """The networks that map rows to codes and codes back to rows."""
 
 from dkae.networks.convolutional import ConvolutionalAutoencoder
-from dkae.networks.factory import StackedNetwork
-from dkae.networks.kernel_layer import KernelLayer, KernelLayerNetwork, RidgeDecoder
+from dkae.networks.inference import decode_rows, encode_rows, summary_of
+from dkae.networks.layers import ACTIVATIONS, Autoencoder, Layer
 from dkae.networks.protocol import (
     Factory,
     Network,
@@ -14,32 +14,30 @@ from dkae.networks.protocol import (
     seeded,
 )
 from dkae.networks.residual import ResidualAutoencoder
-from dkae.networks.rows import decode_rows, encode_rows
-from dkae.networks.scaling import Scaled, Scaling, scaled
-from dkae.networks.stacked import ACTIVATIONS, Autoencoder, Layer, LinearPath
+from dkae.networks.scaling import VARIANCE, Scaling, learn_scaling
+from dkae.networks.stack import Stack, choose_output_activation, hidden_sizes
 
 __all__ = [
     "ACTIVATIONS",
+    "VARIANCE",
     "Autoencoder",
     "ConvolutionalAutoencoder",
     "Factory",
-    "KernelLayer",
-    "KernelLayerNetwork",
     "Layer",
-    "LinearPath",
     "Network",
     "ResidualAutoencoder",
-    "RidgeDecoder",
-    "Scaled",
     "Scaling",
-    "StackedNetwork",
+    "Stack",
     "Stage",
     "build_network",
     "check_decoder",
     "check_network",
+    "choose_output_activation",
     "decode_rows",
     "encode_rows",
     "evaluating",
-    "scaled",
+    "hidden_sizes",
+    "learn_scaling",
     "seeded",
+    "summary_of",
 ]

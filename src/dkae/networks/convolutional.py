@@ -29,6 +29,9 @@ class ConvolutionalAutoencoder(nn.Module):
         Channels after each halving.
     """
 
+    #: It draws no random numbers in training, as dropout does.
+    is_deterministic = True
+
     def __init__(
         self,
         shape: tuple[int, ...],

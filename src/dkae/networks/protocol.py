@@ -1,17 +1,22 @@
 """What a network is to dkae: a torch module with two maps, and what it may offer beyond them.
 
-A network of your own needs ``encode`` and ``decode``. Two settings ask for more:
+A custom network needs ``encode`` and ``decode``, which take and give rows as the map sees them.
+Missing values never reach it: they hold the mean of their feature. It may also have
 
 ========================  =====================================================================
-``decoder_max_iter > 0``  ``decoder_parameters()``: what the decoder learns alone, and nothing that
-                          the encoder uses. It is called once, when that phase begins: a network
-                          with tied weights unties them here. A ``decode`` that is a module
+``decoder_parameters()``  for ``decoder_max_iter > 0``: what the decoder learns alone, and nothing
+                          that the encoder uses. It is called once, when that phase begins: a
+                          network with tied weights unties them here. A ``decode`` that is a module
                           itself needs no such method.
-``pretrain_max_iter > 0`` ``stages()``: the parts that are pretrained one after the other.
+``stages()``              for ``pretrain_max_iter > 0``: the parts that are pretrained one after
+                          the other.
+``unit``                  the unit in which the loss measures differences of rows: a number, or a
+                          tensor of the shape of a row. It is 1 by default.
 ========================  =====================================================================
 
-A network may also name its ``encoder_parameters()``; nothing depends on them. One whose codes start
-near their best has a ``learning_rate_factor`` below 1 for its training end to end.
+The parameter `network` is such a module, which is copied; a factory ``(shape, n_components,
+generator)``; or an object with ``build(statistics, n_components, generator)``, such as `Stack`,
+that wants to know the `Statistics` of the training rows.
 """
 
 import copy
@@ -24,7 +29,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dkae._support.checks import shown
 from dkae.grams import Floats
+from dkae.statistics import Statistics
 
 
 class Network(Protocol):
@@ -55,30 +62,21 @@ class Stage(NamedTuple):
 
 
 def build_network(
-    network: Any, shape: tuple[int, ...], n_components: int, generator: torch.Generator
+    network: Any, known: Statistics, n_components: int, generator: torch.Generator
 ) -> nn.Module:
-    """Return the network that a user's module or factory stands for; a module is copied."""
+    """Return the network that a module, a factory or a builder stands for; a module is copied."""
     if isinstance(network, nn.Module):
-        try:
-            built: Any = copy.deepcopy(network)
-        except (RuntimeError, TypeError) as error:
-            raise ValueError(
-                f"network={_name(network)} cannot be copied ({error}): pass a factory, a function "
-                "(shape, n_components, generator) that builds it"
-            ) from error
+        built = _copied(network)
+    elif callable(getattr(network, "build", None)) and not isinstance(network, type):
+        with seeded(generator.initial_seed()):
+            built = network.build(known, n_components, generator)
     elif callable(network):
-        try:
-            with seeded(generator.initial_seed()):
-                built = network(shape, n_components, generator)
-        except TypeError as error:
-            raise TypeError(
-                f"network={getattr(network, '__name__', _name(network))} failed as a factory "
-                f"({error}): it is called with (shape, n_components, generator)"
-            ) from error
+        built = _made(network, known.shape, n_components, generator)
     else:
         raise ValueError(
-            f"network={network!r} is neither a torch module nor a factory: pass a module with "
-            "encode and decode, or a function (shape, n_components, generator) that returns one"
+            f"network={shown(network)} is neither a torch module nor a factory: pass a Stack, a "
+            "module with encode and decode, or a function (shape, n_components, generator) that "
+            "returns one"
         )
     missing = [name for name in ("encode", "decode") if not callable(getattr(built, name, None))]
     if missing or not isinstance(built, nn.Module):
@@ -90,8 +88,31 @@ def build_network(
     return built
 
 
+def _copied(network: nn.Module) -> Any:
+    try:
+        return copy.deepcopy(network)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(
+            f"network={_name(network)} cannot be copied ({error}): pass a factory, a function "
+            "(shape, n_components, generator) that builds it"
+        ) from error
+
+
+def _made(
+    factory: Any, shape: tuple[int, ...], n_components: int, generator: torch.Generator
+) -> Any:
+    try:
+        with seeded(generator.initial_seed()):
+            return factory(shape, n_components, generator)
+    except TypeError as error:
+        raise TypeError(
+            f"network={getattr(factory, '__name__', _name(factory))} failed as a factory "
+            f"({error}): it is called with (shape, n_components, generator)"
+        ) from error
+
+
 def check_network(network: nn.Module, rows: Floats, n_components: int) -> None:
-    """Refuse a network that cannot learn, or whose maps give another shape than they should."""
+    """Reject a network that cannot learn, or whose maps give another shape than they should."""
     name, devices = _name(network), {p.device for p in network.parameters()}
     if not devices:
         raise ValueError(f"network={name} holds no parameters: there is nothing to train")
@@ -119,7 +140,7 @@ def decoder_parameters_of(network: Any) -> Callable[[], Any] | None:
 
 
 def check_decoder(network: nn.Module, rows: Floats) -> None:
-    """Refuse decoder parameters that the codes depend on, before any training.
+    """Reject decoder parameters that the codes depend on, before any training.
 
     On a copy, because asking for them unties tied weights.
     """

@@ -43,6 +43,9 @@ class ResidualAutoencoder(nn.Module):
         Residual blocks of the encoder, and as many of the decoder.
     """
 
+    #: It draws no random numbers in training, as dropout does.
+    is_deterministic = True
+
     def __init__(
         self,
         shape: tuple[int, ...],

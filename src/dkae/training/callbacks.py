@@ -1,7 +1,7 @@
-"""What happens beside the training: history, early stopping, a progress bar, and what users add.
+"""What happens beside the training: history, early stopping, a progress bar, and custom callbacks.
 
-A callback is any object with at least one of the methods of :class:`Callback`. It is told of what
-happens, in the order of the list, and may look at the trainer and set ``trainer.stop``. One with
+A callback is any object with at least one of the methods of :class:`Callback`. Callbacks are called
+in the order of the list, and may look at the trainer and set ``trainer.stop``. One with
 ``state_dict`` and ``load_state_dict`` has its state kept in checkpoints.
 """
 
@@ -69,7 +69,7 @@ EVENTS = tuple(name for name in vars(Callback) if name.startswith("on_"))
 
 
 def check_callbacks(callbacks: Any) -> list[Any]:
-    """Return the user's callbacks as a list, and refuse one that would never be called."""
+    """Return the callbacks as a list; each must have a method that training calls."""
     if callbacks is None:
         return []
     if not isinstance(callbacks, (list, tuple)):
@@ -114,16 +114,16 @@ class EarlyStopping(Callback):
 
     Parameters
     ----------
-    patience : int
+    patience : int, default=10
         Epochs without a gain that end the phase.
-    tol : float
+    tol : float, default=1e-4
         Smallest gain that counts.
     """
 
     is_for_all = True
     _STATE = ("loss", "weights", "epochs_without_gain")
 
-    def __init__(self, patience: int, tol: float) -> None:
+    def __init__(self, patience: int = 10, tol: float = 1e-4) -> None:
         self.patience = patience
         self.tol = tol
 
@@ -205,12 +205,12 @@ def losses_of(record: Record) -> str:
 
 
 def wants_progress(verbose: object) -> bool:
-    """Say whether ``verbose`` asks for a progress bar, and refuse what is no number."""
+    """Return whether ``verbose``, which must be a number, asks for a progress bar."""
     if isinstance(verbose, np.generic):
         verbose = verbose.item()
     if not isinstance(verbose, int | float):
         raise ValueError(
             f"verbose={verbose!r} must be a number, 0 for silence and 1 for a progress bar: pass "
-            "what is to be told of the training as callbacks=[...]"
+            "objects that follow the training as callbacks=[...]"
         )
     return bool(verbose)

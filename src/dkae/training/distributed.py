@@ -21,7 +21,6 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from dkae._support.devices import autocast
 from dkae._support.processes import DistributedProcesses, gathered
 from dkae.networks import evaluating
 from dkae.training.engine import Engine, run_maps
@@ -54,7 +53,7 @@ class DistributedEngine(Engine):
         kernel_values: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         arguments = (inputs, is_encoder_fixed, kernel_values)
-        with autocast(self.device, self.precision):
+        if True:
             if not torch.is_grad_enabled():  # rows that are held out
                 return run_maps(network, *arguments)
             if self._parallel is None:
@@ -65,7 +64,7 @@ class DistributedEngine(Engine):
     def _parallelized(self, arguments: tuple[Any, ...]) -> nn.Module:
         """Return the network, copied from the first process, whose gradients are averaged."""
         return DistributedDataParallel(
-            torch.compile(self._maps) if self.is_compiled else self._maps,
+            self._maps,
             process_group=self._group,
             # It must know, and warns where it looks for them in vain.
             find_unused_parameters=not _uses_all(self._maps, arguments),

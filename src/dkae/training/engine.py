@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dkae._support.devices import autocast
 from dkae._support.processes import ALONE, Processes
 from dkae.networks import evaluating
 from dkae.training.optimization import Optimizer
@@ -19,12 +18,8 @@ class Engine:
 
     #: Where the network runs.
     device: torch.device
-    #: Precision of the network, "float32" or "bfloat16"; the losses are always in float32.
-    precision: str = "float32"
     #: Gradients are clipped to this norm.
     max_grad_norm: float | None = None
-    #: Whether `torch.compile` translates the network first.
-    is_compiled: bool = False
     #: Who trains together.
     processes: Processes = ALONE
 
@@ -37,7 +32,6 @@ class Engine:
 
     def begin(self, network: nn.Module, alignment_weight: float) -> None:
         """Prepare for a phase: what does not learn in it has no gradients by now."""
-        self._run = torch.compile(run_maps) if self.is_compiled else run_maps
 
     def forward(
         self,
@@ -47,8 +41,7 @@ class Engine:
         kernel_values: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return the codes and the reconstructions of a batch."""
-        with autocast(self.device, self.precision):
-            return self._run(network, inputs, is_encoder_fixed, kernel_values)
+        return self._run(network, inputs, is_encoder_fixed, kernel_values)
 
     def gather(self, codes: Tensor) -> Tensor:
         """Return the codes of the whole batch, with their gradients."""

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
+from sklearn.base import BaseEstimator
 from torch import nn
 
-from dkae._support.checks import check_takes
+from dkae._support.checks import check_choice, check_number, check_takes
 
 Optimizer = torch.optim.Optimizer
 Schedule = torch.optim.lr_scheduler.LRScheduler
@@ -62,13 +62,43 @@ LEARNING_RATES: dict[str, Callable[[Optimizer, int, bool], Schedule]] = {
 }
 
 
-@dataclass(frozen=True)
-class Optimization:
-    """Which optimizer, on which schedule; the estimator's parameters of the same names."""
+class Optimization(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """Which optimizer, on which schedule.
 
-    optimizer: Any = "adam"
-    learning_rate: str = "onecycle"
-    learning_rate_init: float = 0.002
+    Parameters
+    ----------
+    optimizer : "adam" or callable, default="adam"
+        A function ``(parameters, lr)`` that returns a torch optimizer is called for each phase.
+    learning_rate : {"onecycle", "cosine", "constant", "endless"}, default="onecycle"
+        Schedule of the learning rate. "endless" rises over 50 steps and then falls as
+        1 / √(1 + t/1000), however many steps there will be. "onecycle" also moves the first moment
+        of "adam" between 0.95 and 0.85, as is usual with it.
+    learning_rate_init : float, default=0.002
+        The (largest) learning rate.
+    max_grad_norm : float, optional
+        Gradients are clipped to this norm.
+    """
+
+    def __init__(
+        self,
+        optimizer: Any = "adam",
+        *,
+        learning_rate: str = "onecycle",
+        learning_rate_init: float = 0.002,
+        max_grad_norm: float | None = None,
+    ) -> None:
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.learning_rate_init = learning_rate_init
+        self.max_grad_norm = max_grad_norm
+
+    def check(self) -> None:
+        """Check the parameters."""
+        check_choice("learning_rate", self.learning_rate, LEARNING_RATES)
+        check_number("learning_rate_init", self.learning_rate_init, 0, open_low=True)
+        check_optimizer(self.optimizer)
+        if self.max_grad_norm is not None:
+            check_number("max_grad_norm", self.max_grad_norm, 0, open_low=True)
 
     def start(
         self, parameters: Sequence[nn.Parameter], factor: float, n_steps: int
@@ -92,7 +122,7 @@ class Optimization:
 
 
 def check_optimizer(optimizer: Any) -> None:
-    """Refuse what is neither a name nor a factory."""
+    """Check that an optimizer is a name or a factory."""
     if isinstance(optimizer, str) and optimizer in OPTIMIZERS:
         return
     if callable(optimizer):

@@ -7,12 +7,12 @@ full loss of Eq. 5 *also* here.
 
 While both maps are trained together, the gradient of L_c drowns that of L_r in the weights that
 they share, the more so the larger λ is. So in the last phase the encoder is frozen, and the
-decoder, with weights of its own, learns from L_r alone, at half the rate; at the full rate where it
-has learnt little before, because codes are computed, as in the kernel layer.
+decoder, with weights of its own, learns from L_r alone, at half the rate.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -41,21 +41,15 @@ class Phase:
     input_noise: float = 0.0
     #: The map from rows to the inputs of the network, if they are not the rows themselves.
     lift: Callable[[Tensor], Tensor] | None = None
-    #: What differences of rows are measured in, one number or one for each feature; None for 1.
-    unit: Tensor | None = None
-    #: The weight of target codes beside the prior, see `dkae.training.teacher`.
-    distillation: float = 0.0
+    #: The unit of differences of rows, one number or one for each feature; None for 1.
+    unit: Any = None
     #: Whether the codes stand still; then the weights that the phase begins with may be the best.
     is_encoder_fixed: bool = False
 
 
-def plan_phases(network: nn.Module, settings: Settings, unit: Tensor | None = None) -> list[Phase]:
-    """Return the phases that the settings ask for, and refuse what the network cannot do.
-
-    `unit` is what differences of rows are measured in.
-    """
-    phases = []
-    factor = float(getattr(network, "learning_rate_factor", 1.0))
+def plan_phases(network: nn.Module, settings: Settings) -> list[Phase]:
+    """Return the phases that the settings ask for; the network must offer what they need."""
+    phases, unit = [], getattr(network, "unit", None)
     if settings.pretrain_max_iter:
         if not callable(getattr(network, "stages", None)):
             raise _lacks(network, "stages", "pretrain_max_iter", settings)
@@ -68,10 +62,8 @@ def plan_phases(network: nn.Module, settings: Settings, unit: Tensor | None = No
                 network.parameters,
                 int(settings.max_iter),
                 settings.alignment_weight,
-                learning_rate_factor=factor,
                 input_noise=settings.input_noise,
                 unit=unit,
-                distillation=settings.distillation,
             )
         )
     if settings.decoder_max_iter:
@@ -85,7 +77,7 @@ def plan_phases(network: nn.Module, settings: Settings, unit: Tensor | None = No
                 parameters,
                 int(settings.decoder_max_iter),
                 alignment_weight=0.0,
-                learning_rate_factor=0.5 if settings.max_iter and factor == 1 else 1.0,
+                learning_rate_factor=0.5 if settings.max_iter else 1.0,
                 input_noise=settings.input_noise,
                 unit=unit,
                 is_encoder_fixed=True,
@@ -110,7 +102,7 @@ def _pretraining(network: nn.Module, settings: Settings) -> list[Phase]:
 
 
 def _check_names(names: list[str]) -> None:
-    """Refuse two phases of one name: a checkpoint would go on with the wrong one."""
+    """Check that no two phases have one name: a checkpoint would resume the wrong one."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(

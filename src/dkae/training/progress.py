@@ -1,7 +1,7 @@
 """What ``verbose`` shows: a bar on a terminal, and a line now and then elsewhere.
 
 The lines go to the logger ``dkae``. Where logging is not set up to pass them on, they go to
-standard error: who sets ``verbose`` wants to be told.
+standard error: ``verbose`` asks to see them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,16 @@ import logging
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dkae.training.callbacks import Callback, ProgressBar, Record, losses_of
+from dkae.training.callbacks import (
+    Callback,
+    ProgressBar,
+    Record,
+    check_callbacks,
+    losses_of,
+    wants_progress,
+)
 
 if TYPE_CHECKING:
     from dkae.training.phases import Phase
@@ -24,6 +31,12 @@ LOGGER = logging.getLogger("dkae")
 EVERY_SECONDS = 30.0
 
 
+def listeners_of(callbacks: Any, verbose: object) -> list[Any]:
+    """Return the callbacks of a user, and the progress bar if there is to be one."""
+    listeners = check_callbacks(callbacks)
+    return [*listeners, show_progress()] if wants_progress(verbose) else listeners
+
+
 def show_progress() -> Callback:
     """Return a bar if standard error is a terminal or a notebook, else a log."""
     from rich.console import Console
@@ -33,7 +46,7 @@ def show_progress() -> Callback:
 
 
 class LogProgress(Callback):
-    """A line at the beginning and the end of each phase, and now and then between them.
+    """Logs a line when a phase begins or ends, and now and then between.
 
     Parameters
     ----------
@@ -87,7 +100,7 @@ def _tell(line: str) -> None:
 
 
 def _has_listener(logger: logging.Logger | None) -> bool:
-    """Say whether a handler of a logger, or of one above it, does anything."""
+    """Return whether a handler of a logger, or of one above it, does anything."""
     while logger is not None:
         if any(not isinstance(handler, logging.NullHandler) for handler in logger.handlers):
             return True

@@ -1,4 +1,4 @@
-"""Who is in a batch, and the block of the prior that belongs to it.
+"""Batches: which rows they have, and the block of the prior that belongs to them.
 
 A batch is k distinct rows; batches are drawn independently of each other, as in Section 4.1 of
 the paper. The block P_k is computed when the batch is drawn, and only if a loss asks for it: the
@@ -18,10 +18,7 @@ from dkae._support.checks import check_choice, check_integer
 from dkae._support.processes import ALONE, Processes
 from dkae.grams import Floats, Gram, Rows, RowsGram, read_block
 from dkae.rows import RowArray
-from dkae.training.teacher import Teacher
 
-#: Ways to draw a batch.
-SHUFFLES = ("rows", "chunks")
 #: Runs of neighbouring rows that a batch of "chunks" consists of.
 N_RUNS = 8
 
@@ -29,17 +26,13 @@ N_RUNS = 8
 class Batch(NamedTuple):
     """What one training step needs."""
 
-    #: What the encoder sees, (k, ...): the rows, with noise if that was asked for.
+    #: What the encoder sees, (k, ...): the rows, without gaps, with noise if that was asked for.
     inputs: Tensor
-    #: What the decoder must give back, (k, ...): the clean rows.
+    #: What the decoder must give back, (k, ...): the clean rows; NaN is not compared.
     targets: Tensor
-    #: The block P_k of the prior for the clean rows, (k, k); None if nobody asks for it.
+    #: The block P_k of the prior for the clean rows, (k, k); None if it was not asked for.
     prior_gram: Tensor | None
-    #: Kernel values with landmark rows, (k, m), where the network can use them.
-    kernel_values: Tensor | None = None
-    #: Codes that the network is trained towards, (k, n_components), if there are any.
-    target_codes: Tensor | None = None
-    #: The share of the entries of all processes' rows that is known, where some may be missing.
+    #: The known share of the entries of all processes' rows, if some may be missing.
     known_share: Tensor | None = None
 
 
@@ -53,7 +46,7 @@ class Source(Protocol):
     def draw(self, with_prior: bool, input_noise: float) -> Batch:
         """Return the next batch, with its block of the prior if asked for."""
 
-    def held_out(self) -> Iterator[Batch]:
+    def held_out(self, with_prior: bool) -> Iterator[Batch]:
         """Yield the rows that are held out, in blocks, without noise; none if there are none."""
 
     def state_dict(self) -> dict[str, Any]:
@@ -70,14 +63,14 @@ class BatchSource:
     the rows, and computes its rows of the block.
     """
 
-    #: The data, which stays where it is: a batch copies its own rows only.
+    #: The rows as the map sees them; a batch copies its own rows only.
     X: Any
-    #: Gram matrix of the rows of X.
-    gram: Gram
-    #: The rows of X that may be drawn, and those that are held out.
+    #: Gram matrix of the rows of X; None if no loss will ask for it.
+    gram: Gram | None
+    #: The ids of rows that may be drawn, and of those that are held out.
     train_rows: Rows
     held_out_rows: Rows
-    #: k; all rows are taken where there are fewer.
+    #: k; all rows are taken if there are fewer.
     batch_size: int
     #: See `batches_per_epoch`.
     steps_per_epoch: str | int
@@ -85,19 +78,17 @@ class BatchSource:
     rng: np.random.Generator
     #: Where the batch goes.
     device: torch.device
-    #: Rows whose kernel values with those of a batch are wanted: reading them is cheaper than
-    #: evaluating the kernel anew.
-    landmarks: Rows | None = None
-    #: Who knows target codes.
-    teacher: Teacher | None = None
-    #: "rows" for any rows, or "chunks" for runs of neighbours, which a slow disk reads together.
-    shuffle: str = "rows"
-    #: Whether rows may have missing values.
-    has_gaps: bool = False
-    #: Who trains together.
+    #: The mean of each feature, which replaces missing values; None if none may be missing.
+    fill: Floats | None = None
+    #: Codes of the rows, which are the inputs if they are given.
+    codes: Any = None
+    #: The processes that train together.
     processes: Processes = ALONE
 
     def __post_init__(self) -> None:
+        self._shuffle = getattr(self.X, "shuffle", "rows")
+        if self._shuffle == "chunks":
+            self.train_rows = np.sort(self.train_rows)
         k, n = min(self.batch_size, len(self.train_rows)), self.processes.size
         if k % n:
             raise ValueError(
@@ -123,14 +114,15 @@ class BatchSource:
         if noise is None:
             return batch
         own = torch.from_numpy(noise[self.processes.part(len(rows))]).to(self.device)
-        return batch._replace(inputs=batch.inputs + own, kernel_values=None)
+        return batch._replace(inputs=batch.inputs + own)
 
-    def held_out(self) -> Iterator[Batch]:
+    def held_out(self, with_prior: bool = True) -> Iterator[Batch]:
         n = len(self.held_out_rows)
         if n:
             n_blocks = math.ceil(n / min(self.batch_size, n))
             blocks = np.array_split(self.held_out_rows, n_blocks)
-            yield from map(self._batch, blocks[self.processes.rank :: self.processes.size])
+            for block in blocks[self.processes.rank :: self.processes.size]:
+                yield self._batch(block, with_prior)
 
     def state_dict(self) -> dict[str, Any]:
         return dict(self.rng.bit_generator.state)
@@ -141,7 +133,7 @@ class BatchSource:
     def _draw_rows(self, k: int) -> Rows:
         length = math.ceil(k / N_RUNS)
         n_runs, n_places = math.ceil(k / length), len(self.train_rows) // length
-        if self.shuffle == "rows" or n_places < n_runs:
+        if self._shuffle == "rows" or n_places < n_runs:
             # Without replacement this is O(k) for k << n: no permutation of all n rows.
             return self.rng.choice(self.train_rows, k, replace=False, shuffle=False)
         starts = length * self.rng.choice(n_places, n_runs, replace=False, shuffle=False)
@@ -152,22 +144,22 @@ class BatchSource:
         """Return the batch of these rows, or the part of it that is this process's."""
         own = rows[processes.part(len(rows))]
         x = torch.from_numpy(np.ascontiguousarray(self.X[own]))
-        block = values = targets = share = None
-        if with_prior:
+        inputs = x if self.codes is None else torch.from_numpy(self.codes[own])
+        block = share = None
+        if with_prior and self.gram is not None:
             block = _shared_block(self.gram, rows, processes).to(self.device)
-        if self.landmarks is not None:
-            values = torch.from_numpy(read_block(self.gram, own, self.landmarks)).to(self.device)
-        if with_prior and self.teacher is not None:
-            targets = processes.rows(self.teacher.codes(own)).to(self.device)
-        if self.has_gaps and processes.size > 1:
-            known = processes.rows((~x.isnan()).sum()[None].double()).sum()
-            share = (known.clamp(min=1) / (x.numel() * processes.size)).float().to(self.device)
-        x = x.to(self.device)
-        return Batch(x, x, block, values, targets, share)
+        if self.fill is not None:
+            if self.codes is None:
+                inputs = torch.where(x.isnan(), torch.from_numpy(self.fill), x)
+            if processes.size > 1:
+                known = processes.rows((~x.isnan()).sum()[None].double()).sum()
+                share = (known.clamp(min=1) / (x.numel() * processes.size)).float()
+                share = share.to(self.device)
+        return Batch(inputs.to(self.device), x.to(self.device), block, share)
 
 
 def _are_floats(rows: Any) -> bool:
-    """Say whether rows are arrays that can be sent; leaves and labels are known to all."""
+    """Return whether rows are arrays that can be sent; all processes have leaves and labels."""
     return isinstance(rows, (np.ndarray, RowArray)) and rows.dtype in (np.float32, np.float64)
 
 
@@ -209,20 +201,22 @@ def batches_per_epoch(n_rows: int, batch_size: int, steps_per_epoch: str | int) 
     return math.ceil(round(rounds**exponent, 6))
 
 
-def split_rows(
-    n_rows: int, fraction: float, rng: np.random.Generator, at_most: int | None = None
-) -> tuple[Rows, Rows]:
-    """Return the rows to train on and a random `fraction` of the rows to hold out."""
+#: Rows that are held out at most: more would take longer to evaluate than the epoch before.
+N_HELD_OUT_AT_MOST = 10_000
+
+
+def split_rows(n_rows: int, fraction: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """Return the ids of rows to train on, and those of a random `fraction` to hold out."""
     # The Gram matrix of a single row is aligned with any other.
     n_held_out = max(2, math.ceil(fraction * n_rows)) if fraction else 0
-    n_held_out = n_held_out if at_most is None else min(n_held_out, at_most)
+    n_held_out = min(n_held_out, N_HELD_OUT_AT_MOST)
     if n_rows - n_held_out < 2:
         raise ValueError(
             f"validation_fraction={fraction:g} of {n_rows} rows leaves fewer than 2 rows to train "
             "on: lower it or pass more rows"
         )
-    # Four bytes a row, where that is enough.
-    rows: Any = np.arange(n_rows, dtype=np.int32 if n_rows < 2**31 else np.int64)
+    # Four bytes a row, if that is enough.
+    ids: Any = np.arange(n_rows, dtype=np.int32 if n_rows < 2**31 else np.int64)
     if n_held_out:
-        rng.shuffle(rows)
-    return rows[n_held_out:], rows[:n_held_out]
+        rng.shuffle(ids)
+    return ids[n_held_out:], ids[:n_held_out]

@@ -1,4 +1,4 @@
-"""Batches of rows that come once: one pass over an array, or batches that somebody else makes."""
+"""Batches of rows that come once: one pass over an array, or the batches of a loader."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -37,11 +37,13 @@ class PassSource(BatchSource):
 
 @dataclass
 class LoaderSource:
-    """Batches that somebody else makes; the kernel is evaluated on each."""
+    """The batches of a loader; the kernel is evaluated on each."""
 
     batches: Iterator[Floats]
     #: The shape of a row.
     shape: tuple[int, ...]
+    #: Returns rows as the map sees them.
+    seen: Callable[[Floats], Floats]
     #: Returns the Gram matrix of rows.
     gram: Callable[[Floats], Floats]
     n_steps: int
@@ -49,27 +51,31 @@ class LoaderSource:
     rng: np.random.Generator
     device: torch.device
     processes: Processes = ALONE
+    #: Returns the inputs of rows, if they are not the rows themselves.
+    encode: Callable[[Floats], Floats] | None = None
     n_drawn: int = 0
 
     def draw(self, with_prior: bool = True, input_noise: float = 0.0) -> Batch:
         """Return the next batch that has at least two rows."""
-        own = torch.from_numpy(self._next())
+        own = torch.from_numpy(np.ascontiguousarray(self.seen(self._next())))
         self._check_sizes(len(own))
         block = None
         if with_prior:
             rows = self.processes.rows(own)
             block = torch.from_numpy(self.gram(rows.numpy())).to(self.device)
         x = own.to(self.device)
+        if self.encode is not None:
+            return Batch(torch.from_numpy(self.encode(own.numpy())).to(self.device), x, block)
         if not input_noise:
             return Batch(x, x, block)
         noise = torch.from_numpy(draw_noise(self.rng, tuple(own.shape), input_noise))
         return Batch(x + noise.to(self.device), x, block)
 
-    def held_out(self) -> Iterator[Batch]:
+    def held_out(self, with_prior: bool = False) -> Iterator[Batch]:
         return iter(())
 
     def state_dict(self) -> dict[str, Any]:
-        return {}  # nobody can say where somebody else's batches go on
+        return {}  # a loader has no state that could be restored
 
     def load_state_dict(self, state: dict[str, Any]) -> None: ...
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from dkae.training.callbacks import EVENTS, Record
 from dkae.training.engine import Engine
@@ -15,7 +16,6 @@ from dkae.training.loss import Losses
 from dkae.training.optimization import Optimization
 from dkae.training.phases import Phase
 from dkae.training.sources import Batch, Source
-from dkae.training.teacher import distillation_loss
 
 #: Names of the fields of `Losses` in a record.
 _NAMES = ("loss", "reconstruction_loss", "alignment_loss")
@@ -23,7 +23,7 @@ _NAMES = ("loss", "reconstruction_loss", "alignment_loss")
 
 @dataclass(eq=False)
 class Trainer:
-    """Runs phases; what else is to happen meanwhile is up to callbacks.
+    """Runs phases; callbacks add the rest.
 
     If an exception or Ctrl-C ends a phase early, the network keeps what it has learnt.
     """
@@ -33,7 +33,7 @@ class Trainer:
     #: Eq. 8: ``(targets, codes, reconstructions, prior_gram, alignment_weight) -> Losses``.
     loss: Callable[..., Losses]
     source: Source
-    #: Are told of what happens, in their order; see `dkae.training.callbacks.Callback`.
+    #: Called in order on every event; see `dkae.training.callbacks.Callback`.
     callbacks: Sequence[Any]
     engine: Engine
     optimization: Optimization
@@ -101,8 +101,8 @@ class Trainer:
         self._tell_all("on_phase_end", phase)
 
     def run_epoch(self, phase: Phase) -> None:
-        """Take the steps of an epoch, evaluate what is held out, and tell both."""
-        self.network.eval()  # what is below a stage stands still, dropout and statistics too
+        """Take the steps of an epoch, and evaluate the held-out rows."""
+        self.network.eval()  # layers below a stage stand still, dropout and statistics too
         phase.network.train()
         totals = []
         while self.step < self.n_steps:
@@ -122,7 +122,7 @@ class Trainer:
         self._tell("on_epoch_end", phase, record)
 
     def _is_over(self) -> bool:
-        """Say whether the phase is to end; what callbacks of the first process say holds."""
+        """Return whether the phase ends; the callbacks of the first process decide."""
         self.stop = self.engine.processes.first(self.stop)
         return self.stop
 
@@ -133,13 +133,15 @@ class Trainer:
         return self.engine.mean(_stacked(losses).detach())
 
     def evaluate(self, phase: Phase) -> dict[str, float]:
-        """Return the mean losses over what is held out; empty if nothing is."""
+        """Return the mean losses over the held-out rows; empty if there are none."""
         phase.network.eval()
+        is_aligned = phase.alignment_weight > 0
         with torch.no_grad():
-            held_out = self.source.held_out()
+            held_out = self.source.held_out(is_aligned)
             losses = [_stacked(self.batch_losses(phase, batch)) for batch in held_out]
-            mean = self.engine.mean_of(losses)
-        return {} if mean is None else self._named(phase, mean)
+            # Always three, because a process without held-out rows has to know how many.
+            mean = self.engine.mean_of([F.pad(loss, (0, 3 - len(loss))) for loss in losses])
+        return {} if mean is None else self._named(phase, mean[: 3 if is_aligned else 2])
 
     def _named(
         self, phase: Phase, losses: Tensor, steps: Sequence[Tensor] = ()
@@ -156,34 +158,25 @@ class Trainer:
         )
 
     def batch_losses(self, phase: Phase, batch: Batch) -> Losses:
-        """Return the losses of one batch: the network in `precision`, the losses in float32."""
+        """Return the losses of one batch."""
         if phase.lift is not None:
             batch = _lifted(batch, phase.lift)
-        values = batch.kernel_values
-        known = {} if values is None else {"kernel_values": values}  # not every network has a use
         codes, reconstructions = self.engine.forward(
-            phase.network, batch.inputs, phase.is_encoder_fixed, **known
+            phase.network, batch.inputs, phase.is_encoder_fixed
         )
         targets, reconstructions = _measured(batch, reconstructions, phase.unit)
-        if batch.prior_gram is not None or batch.target_codes is not None:
+        if batch.prior_gram is not None:
             codes = self.engine.gather(codes)
-        losses = self.loss(
-            targets, codes, reconstructions, batch.prior_gram, phase.alignment_weight
-        )
-        if batch.target_codes is None or not phase.distillation:
-            return losses
-        weight = phase.alignment_weight * phase.distillation
-        distance = distillation_loss(codes.float(), batch.target_codes)
-        return losses._replace(total=losses.total + weight * distance)
+        return self.loss(targets, codes, reconstructions, batch.prior_gram, phase.alignment_weight)
 
     def _tell(self, event: str, *arguments: Any) -> None:
         for listener in self._listeners[event]:
             listener(self, *arguments)
 
     def _tell_all(self, event: str, *arguments: Any, after: BaseException | None = None) -> None:
-        """Let all of them finish, also where one fails: a progress bar must be stopped.
+        """Call all listeners even if one fails: a progress bar must be stopped.
 
-        What fails is raised at the end, but never in place of the error that came before.
+        The failure is raised at the end, but never in place of an earlier error.
         """
         failed = None
         for listener in self._listeners[event]:
@@ -201,15 +194,15 @@ class Trainer:
 # would save about 7 % of the time and cost n times the widest layer in memory.
 def _lifted(batch: Batch, lift: Any) -> Batch:
     with torch.no_grad():
-        activations = lift(batch.targets)
+        activations = lift(batch.inputs)
     return batch._replace(inputs=activations, targets=activations, known_share=None)
 
 
-def _measured(batch: Batch, outputs: Tensor, unit: Tensor | None) -> tuple[Tensor, Tensor]:
+def _measured(batch: Batch, outputs: Tensor, unit: Any) -> tuple[Tensor, Tensor]:
     """Return rows and reconstructions in the unit of L_r; what is missing does not differ."""
     targets = batch.targets
     if unit is not None:
-        unit = unit.to(targets.device)
+        unit = unit.to(targets.device) if isinstance(unit, Tensor) else unit
         targets, outputs = targets / unit, outputs / unit
     missing = targets.isnan()
     if batch.known_share is None and not missing.any():
@@ -223,7 +216,7 @@ def _measured(batch: Batch, outputs: Tensor, unit: Tensor | None) -> tuple[Tenso
 
 
 def _is_for_all(callback: Any) -> bool:
-    """Say whether a callback is told in every process; others are told in the first alone."""
+    """Return whether a callback is called in every process; others only in the first."""
     return bool(getattr(callback, "is_for_all", False))
 
 
@@ -242,7 +235,7 @@ def _only_these_learn(network: nn.Module, parameters: Sequence[nn.Parameter]) ->
 
 
 def is_finite(network: nn.Module) -> bool:
-    """Say whether all weights are finite."""
+    """Return whether all weights are finite."""
     return all(bool(parameter.isfinite().all()) for parameter in network.parameters())
 
 

@@ -8,12 +8,9 @@ with :math:`W_D = W_E^\top` where weights are tied. A stack composes the encoder
 order, the decoders. Because a stack *is* a list of layers, the network that pretrains layer i is
 ``Autoencoder([layer_i])``, and unfolding costs nothing: the parameters are shared.
 
-Two options go beyond the paper. Layer normalisation, without parameters, before the activation of
-a layer: :math:`h = \sigma(\mathrm{LN}(W_E x + b_E))`. And a linear path beside the whole stack,
-
-.. math:: c(x) = f(x) + a V (x - \mu), \qquad \tilde x = g(c) + \mu + \tfrac1a V'^\top c ,
-
-whose V and V' start as the leading principal directions.
+Two options go beyond the paper: layer normalisation, without parameters, before the activation of a
+layer, :math:`h = \sigma(\mathrm{LN}(W_E x + b_E))`, and a scaling of the rows before the first layer
+and behind the last.
 
 Kernels are unknown here.
 """
@@ -27,6 +24,7 @@ from torch.nn import functional as F
 
 from dkae._support.checks import check_choice
 from dkae.networks.protocol import Stage
+from dkae.networks.scaling import Scaling
 
 #: Activations by name; the first four are spelled as in scikit-learn's MLPRegressor.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -114,58 +112,26 @@ class Layer(nn.Module):
             "activation": self.activation,
             "output_activation": self.output_activation,
             "tied": self.decoder_weight is None,
-            **({"norm": True} if self.norm else {}),  # as it was without, in files and checkpoints
+            "norm": self.norm,
         }
 
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={value!r}" for name, value in self.config.items())
 
 
-class LinearPath(nn.Module):
-    """The linear maps beside a stack: V there, V' back, both around the mean μ.
-
-    Parameters
-    ----------
-    directions : Tensor of shape (n_components, n_features)
-        What V and V' start from.
-    mean : Tensor of shape (n_features,)
-        μ.
-    weight : float
-        a, how much of a code it makes.
-    """
-
-    mean: Tensor
-
-    def __init__(self, directions: Tensor, mean: Tensor, weight: float) -> None:
-        super().__init__()
-        self.weight = weight
-        self.up = nn.Parameter(weight * directions)
-        self.down = nn.Parameter(_transposed_copy(directions / weight))
-        self.register_buffer("mean", mean)
-
-    def extra_repr(self) -> str:
-        return f"weight={self.weight:g}"
-
-    def encode(self, x: Tensor) -> Tensor:
-        return F.linear(x - self.mean, self.up)
-
-    def decode(self, codes: Tensor) -> Tensor:
-        return F.linear(codes, self.down, self.mean)
-
-
 class Autoencoder(nn.Module):
     """A stack of layers: ``encode`` goes up through all of them, ``decode`` comes back down."""
 
+    #: It draws no random numbers in training, as dropout does.
+    is_deterministic = True
+
     def __init__(
-        self,
-        layers: Iterable[Layer],
-        n_pretrained: int = 0,
-        linear_path: LinearPath | None = None,
+        self, layers: Iterable[Layer], scaling: Scaling | None = None, n_pretrained: int = 0
     ) -> None:
         super().__init__()
         self._layers = nn.ModuleList(layers)
-        self.linear_path = linear_path
-        #: So many of the lowest layers are trained already: pretraining leaves them out.
+        self.scaling = scaling
+        #: The number of the lowest layers that are trained already: pretraining leaves them out.
         self.n_pretrained = n_pretrained
 
     @property
@@ -178,17 +144,33 @@ class Autoencoder(nn.Module):
         """The width of the code."""
         return self.layers[-1].weight.shape[0]
 
+    @property
+    def is_pretrained(self) -> bool:
+        """Whether all layers were trained before."""
+        return self.n_pretrained == len(self.layers)
+
+    @property
+    def summary(self) -> str:
+        """The widths, and the activation of the reconstruction."""
+        sizes = [self.layers[0].weight.shape[1], *(len(layer.weight) for layer in self.layers)]
+        return f"{'-'.join(map(str, sizes))}, output {self.layers[0].output_activation}"
+
+    @property
+    def unit(self) -> Tensor | None:
+        """The unit of differences of rows in the loss; None for that of the rows."""
+        return None if self.scaling is None else self.scaling.unit
+
     def encode(self, x: Tensor) -> Tensor:
-        h = x
+        h: Tensor = x if self.scaling is None else self.scaling(x)
         for layer in self.layers:
             h = layer.encode(h)
-        return h if self.linear_path is None else h + self.linear_path.encode(x)
+        return h
 
     def decode(self, codes: Tensor) -> Tensor:
         h = codes
         for layer in reversed(self.layers):
             h = layer.decode(h)
-        return h if self.linear_path is None else h + self.linear_path.decode(codes)
+        return h if self.scaling is None else self.scaling.inverse(h)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the codes of x and its reconstruction."""
@@ -199,12 +181,11 @@ class Autoencoder(nn.Module):
 
     def encoder_parameters(self) -> list[nn.Parameter]:
         """Return the weights and biases of the encoder."""
-        linear = [] if self.linear_path is None else [self.linear_path.up]
-        return [p for layer in self.layers for p in (layer.weight, layer.bias)] + linear
+        return [p for layer in self.layers for p in (layer.weight, layer.bias)]
 
     def decoder_parameters(self) -> list[nn.Parameter]:
         """Give the decoder weights of its own if it shares them, and return what it has."""
-        parameters = [] if self.linear_path is None else [self.linear_path.down]
+        parameters = []
         for layer in self.layers:
             layer.untie()
             parameters += [cast(nn.Parameter, layer.decoder_weight), layer.decoder_bias]
@@ -216,7 +197,7 @@ class Autoencoder(nn.Module):
             Stage(
                 name=f"layer {i + 1}",
                 network=Autoencoder([self.layers[i]]),
-                below=Autoencoder(self.layers[:i]).encode,
+                below=Autoencoder(self.layers[:i], self.scaling).encode,
                 is_code=i == len(self.layers) - 1,
             )
             for i in range(self.n_pretrained, len(self.layers))

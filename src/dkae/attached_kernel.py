@@ -1,7 +1,7 @@
-"""Models that were read without their kernel, and how it comes back.
+"""A model that was loaded without its kernel, and how the kernel comes back.
 
-A file holds no code: neither a function nor a Gram matrix of the user's. It holds a few values of
-the kernel instead, on rows that the model can make again, so that no other kernel is taken for it.
+A file holds no code: neither a function nor a Gram matrix. It holds a few values of the kernel on
+rows that the model can make again, so that no other kernel is taken for it.
 """
 
 from typing import Any, Self
@@ -10,27 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._support.states import check_array
 from dkae._support.warning import warn_caller
-from dkae.kernels import is_fitted, make_kernel
-from dkae.kernels.bandwidth import has_gamma
-from dkae.kernels.base import Kernel
-from dkae.kernels.pairwise import PairwiseKernel
+from dkae.kernels import Kernel, is_fitted, make_kernel
 
-#: Rows on which a kernel is recognised.
-N_PROBES = 8
 #: Two processors may differ so much, relative to the largest value.
 TOLERANCE = 1e-2
 
 
-def _learns_nothing(kernel: Kernel) -> bool:
-    """Say whether a kernel by name is not fitted, and needs no data to be."""
-    if type(kernel) is not PairwiseKernel or is_fitted(kernel):
-        return False
-    return not isinstance(kernel.gamma, str) or not has_gamma(kernel.metric)
-
-
-class HasKernel:
+class AttachedKernel:
     """A fitted model with a kernel, ``kernel_``, that may have been left out of its file."""
 
     kernel_: Kernel | None
@@ -41,13 +28,10 @@ class HasKernel:
         """Return a few rows that depend on nothing but the model; None if it has none."""
         raise NotImplementedError
 
-    def _set_kernel(self, kernel: Kernel) -> None:
-        self.kernel_ = kernel
-
     def kernel_values(self) -> NDArray[Any] | None:
-        """Return κ on the probe rows, by which a kernel is recognised; None if it has none."""
+        """Return κ on the probe rows, which identify a kernel; None if it has no values there."""
         if self.kernel_ is None:
-            return None
+            return self._stored_kernel_values
         try:
             values = self._values_of(self.kernel_)
         except Exception:  # it has values for known rows only, or for no rows like these
@@ -58,20 +42,8 @@ class HasKernel:
         rows = self._probe_rows()
         return None if rows is None else np.asarray(kernel.values(rows), dtype=np.float64)
 
-    def _take_stored_values(self, values: Any) -> None:
-        """Take the values that a file has."""
-        if values is not None:
-            self._stored_kernel_values = check_array("kernel_values", values, (None, None))
-
-    def _check_kernel(self) -> None:
-        """Refuse a kernel of a file that has no values where it had some."""
-        if self.kernel_ is not None and self._stored_kernel_values is not None:
-            # Not compared: on another processor, a row may fall on the other side of a threshold.
-            shape = self._stored_kernel_values.shape
-            check_array("the values of the kernel", self._values_of(self.kernel_), shape)
-
     def attach_kernel(self, kernel: Any) -> Self:
-        """Give a model that was loaded without its kernel the kernel back.
+        """Restore the kernel of a model that was loaded without it.
 
         Parameters
         ----------
@@ -87,12 +59,12 @@ class HasKernel:
         stored = self._stored_kernel_values
         if stored is None:
             warn_caller(
-                "there are no values of the kernel to compare with, as where a model was fitted "
-                "with a Gram matrix: nobody can say whether this is its kernel"
+                "the kernel cannot be verified: the model was fitted with a Gram matrix, so there "
+                "are no values to compare with"
             )
         else:
             self._check_values(given, stored)
-        self._set_kernel(given)
+        self.kernel_ = given
         return self
 
     def _check_values(self, kernel: Kernel, stored: NDArray[Any]) -> None:
@@ -106,7 +78,7 @@ class HasKernel:
             ) from error
         largest = np.abs(stored).max(initial=0)
         if values is None or values.shape != stored.shape:
-            raise ValueError(f"{kernel} has not the values of a kernel: pass that of the fit")
+            raise ValueError(f"{kernel} has no values on these rows: pass the kernel of the fit")
         difference = np.abs(values - stored).max(initial=0)
         if not difference <= TOLERANCE * largest:
             raise ValueError(
@@ -114,3 +86,8 @@ class HasKernel:
                 f"differ by {difference:.3g} from those in the file, whose largest is "
                 f"{largest:.3g}. Pass the same kernel with the same parameters"
             )
+
+
+def _learns_nothing(kernel: Kernel) -> bool:
+    """Return whether a kernel is not fitted, and needs no data for it."""
+    return not is_fitted(kernel) and bool(getattr(kernel, "learns_nothing", False))

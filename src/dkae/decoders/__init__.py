@@ -1,0 +1,52 @@
+"""The way back from codes to rows: regressors, in closed form or trained.
+
+A decoder is any multi-output regressor, ``fit(codes, rows)`` and ``predict(codes)``. One that
+learns in steps from batches, as `MLPDecoder` does, has ``settings``, ``held_out_share``, ``start``
+and ``learn`` besides: a map then trains it with callbacks and checkpoints, and in parts.
+"""
+
+from typing import Any
+
+from sklearn.base import clone
+
+from dkae._support.checks import check_choice, shown
+from dkae.decoders.kernel_ridge import KernelRidgeDecoder
+from dkae.decoders.mlp import MLPDecoder
+from dkae.decoders.ridge import RidgeDecoder
+
+__all__ = ["DECODERS", "KernelRidgeDecoder", "MLPDecoder", "RidgeDecoder", "make_decoder"]
+
+#: Decoders by name.
+DECODERS: dict[str, Any] = {
+    "ridge": RidgeDecoder,
+    "kernel_ridge": KernelRidgeDecoder,
+    "mlp": MLPDecoder,
+}
+#: From so many rows on a trained decoder beats the closed form; docs/decisions.md has the numbers.
+N_MLP_FROM = 8000
+
+
+def make_decoder(decoder: Any, n_rows: int, seed: int | None = None) -> Any:
+    """Return the unfitted decoder that a name or a regressor stands for; a regressor is cloned.
+
+    "auto" is the closed form for few rows, and the trained decoder for many.
+    """
+    if isinstance(decoder, str):
+        check_choice("decoder", decoder, ["auto", *DECODERS])
+        name = ("mlp" if n_rows >= N_MLP_FROM else "kernel_ridge") if decoder == "auto" else decoder
+        made = DECODERS[name]()
+    elif isinstance(decoder, type) or not all(hasattr(decoder, n) for n in ("fit", "predict")):
+        raise ValueError(
+            f"decoder={shown(decoder)} is no regressor: pass one of {', '.join(DECODERS)}, or an "
+            "object with fit(codes, rows) and predict(codes), such as KernelRidge()"
+        )
+    else:
+        made = clone(decoder)
+    if seed is not None and "random_state" in made.get_params() and made.random_state is None:
+        made.set_params(random_state=seed)
+    return made
+
+
+def is_trained(decoder: Any) -> bool:
+    """Return whether a decoder learns in steps."""
+    return callable(getattr(decoder, "learn", None))

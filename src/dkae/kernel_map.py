@@ -1,0 +1,492 @@
+"""What the three kernel maps share: the door for rows, the kernel, and the measures of a map.
+
+A kernel map has codes c(x) whose inner products approximate a kernel, and a way back from codes to
+rows. A subclass fits itself and maps one chunk of rows in memory there (`_encode`) and back
+(`_decode`). Rows enter and leave here: units, gaps, chunks and errors are no concern of a subclass.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dkae._support.arrays import naming
+from dkae._support.checks import check_boolean, check_choice, check_integer, check_takes
+from dkae._support.processes import speaks
+from dkae._support.warning import warn_caller
+from dkae.attached_kernel import AttachedKernel
+from dkae.grams import Floats, Gram, Rows, check_block, finite_float32, read_block, sample_rows
+from dkae.kernels import Kernel, gram_of, is_fitted, make_kernel
+from dkae.metrics.comparison import compare_grams
+from dkae.metrics.quality import Quality
+from dkae.rows import RowArray, check_row_array, is_row_array, map_rows, row_array
+from dkae.statistics import Statistics
+from dkae.training.run import Outcome
+
+LOGGER = logging.getLogger("dkae")
+
+#: Choices of `missing`.
+MISSING = ("error", "mask")
+#: Training rows whose block of the prior is checked before the fit and measured after it.
+N_SAMPLE_ROWS = 512
+#: A kernel that sees fewer effective features than one and this part of all is warned of.
+FEW_FEATURES = 0.1
+#: The features that a warning names have this share of the squared distances between rows.
+NAMED_SHARE = 0.9
+#: Features that a warning names at most.
+N_NAMED = 5
+
+
+class View(NamedTuple):
+    """The training rows as a map sees them."""
+
+    rows: Any
+    #: Gram matrix of all rows.
+    prior: Gram
+    #: The ids of the rows to train on.
+    ids: Rows
+    #: Statistics of the rows to train on; None if a fit goes on, which learns none.
+    known: Statistics | None
+    seed: int
+
+
+#: How a training ended, and how good the map is; None where that is not known yet.
+Fitted = tuple[Outcome, Quality | None]
+
+
+class KernelMap(
+    AttachedKernel,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]  # scikit-learn is untyped
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Base class of the maps."""
+
+    kernel: Any
+    gamma: Any
+    standardize: bool
+    missing: str
+    cache_bytes: int | None
+    random_state: Any
+
+    kernel_: Kernel | None
+    kernel_scale_: float
+    n_components_: int
+    center_: Floats | None
+    scale_: Floats | None
+    fill_: Floats | None
+
+    # --- what a map provides -----------------------------------------------------------------
+
+    @abstractmethod
+    def _encode(self, rows: Any) -> Any:
+        """Return the codes of one chunk of rows, as the map sees them."""
+
+    @abstractmethod
+    def _decode(self, codes: Any) -> Any:
+        """Return the rows of one chunk of codes, as the map sees them."""
+
+    @property
+    def _takes_any_shape(self) -> bool:
+        """Whether a row may have more than one dimension."""
+        return False
+
+    @property
+    def _resolved(self) -> str:
+        """What the parameters came to, for people."""
+        return ""
+
+    #: Types of rows and codes; others are converted to the first.
+    _dtypes: tuple[Any, ...] = (np.float32,)
+
+    # --- the map and its inverse -------------------------------------------------------------
+
+    def transform(self, X: Any, *, out: Any = None) -> Any:
+        """Return the codes of the rows of X, in float32: the map φ into kernel space.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or array of rows
+            Rows; an array of rows is read a part at a time.
+        out : array of shape (n_samples, n_components), optional
+            Receives the codes part by part, such as a memmap or a Zarr array; it is returned.
+        """
+        check_is_fitted(self)
+        with mentioning_masks():
+            rows = self._check_rows(X)
+            return map_rows(lambda chunk: self._encode(self._seen(chunk)), rows, out)
+
+    def inverse_transform(self, X: Any, *, out: Any = None) -> Any:
+        """Return the rows that the decoder makes of codes: the map φ⁻¹ back to input space.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components), or an array of rows
+            Codes from `transform`, or other points of code space.
+        out : array of shape (n_samples, n_features), optional
+            Receives the rows part by part; it is returned.
+        """
+        check_is_fitted(self)
+        codes = self._check_codes(X)
+        names = ("codes", "rows")
+        return map_rows(lambda chunk: self._restored(self._decode(chunk)), codes, out, names)
+
+    def gram(self, X: Any, Y: Any = None) -> Floats:
+        """Return the kernel that the codes represent, ``kernel_scale_ * c(x)ᵀ c(y)``.
+
+        This approximates κ(X, Y); Y is X if it is not given.
+        """
+        codes_x = np.asarray(self.transform(X))
+        codes_y = codes_x if Y is None else np.asarray(self.transform(Y))
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = np.float32(self.kernel_scale_) * (codes_x @ codes_y.T)
+        return finite_float32(gram, "the Gram matrix of the codes of X")
+
+    # --- how good the map is -----------------------------------------------------------------
+
+    def prior_gram(self, X: Any) -> Gram:
+        """Return the Gram matrix of the kernel on the rows of X, to be read block by block."""
+        check_is_fitted(self)
+        return self._present_prior(self._lazily_seen(self._check_rows(X)), None)
+
+    def score(self, X: Any, y: object = None, *, gram: Any = None) -> float:
+        r"""Return the centred alignment (CKA) in [0, 1] of the codes with the kernel on X.
+
+        .. math:: A(HCH, HPH), \qquad C_{ij} = c(x_i)^\top c(x_j), \quad P_{ij} = \kappa(x_i, x_j)
+
+        Constant codes score 0, and so do all codes beside a constant kernel. Time is O(n²), memory
+        is not: the matrices are read tile by tile.
+
+        Use it in ``GridSearchCV`` for parameters of the map: N_c, layers, λ, epochs. **It cannot
+        choose γ or the kernel**: each candidate is compared with its own kernel, so the score says
+        how well that kernel was learned, not how useful it is. With labels,
+        `dkae.metrics.label_alignment_score` chooses a kernel. The paper's A and L_c are
+        `dkae.metrics.kernel_alignment` and `dkae.metrics.alignment_loss`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to compare on.
+        y : None
+            Ignored.
+        gram : array of shape (n_samples, n_samples) or Gram, optional
+            Gram matrix of these rows; needed if the model was fitted with a matrix.
+        """
+        check_is_fitted(self)
+        prior = self.prior_gram(X) if gram is None else gram_of(gram, self._check_rows(X))
+        codes = np.asarray(self.transform(X))
+        return max(0.0, compare_grams(codes, prior).centered_alignment)
+
+    def _note_quality(self, rows: Any, block: Floats, unit: Any) -> Quality:
+        """Measure the fit on a sample of training rows, with their block of the prior.
+
+        R² counts errors of each feature in units of `unit`.
+        """
+        codes = map_rows(self._encode, rows)
+        decoded = map_rows(self._decode, codes, None, ("codes", "rows"))
+        quality = Quality.of(codes, block, rows, decoded, 1.0 if unit is None else unit)
+        self.kernel_scale_, self.r2_ = quality.scale, quality.r2
+        self.alignment_ = quality.alignment
+        self.centered_alignment_ = quality.centered_alignment
+        return quality
+
+    def _sample(self, view: View) -> tuple[Any, Floats]:
+        """Return a few training rows, and their block of the prior, which is checked."""
+        ids = np.sort(view.ids[sample_rows(len(view.ids), N_SAMPLE_ROWS)])
+        block = read_block(view.prior, ids)
+        check_block(block, view.prior.name)
+        return view.rows[ids], block
+
+    def _concluded(self, fitted: Fitted) -> Self:
+        """Warn of an interruption or a bad fit, and return the model."""
+        outcome, quality = fitted
+        if outcome.interruption is not None:
+            try:
+                warn_caller(
+                    f"training was interrupted after {len(outcome.records)} finished epochs: the "
+                    "model is usable with what it had learned so far",
+                    ConvergenceWarning,
+                )
+            finally:  # also if warnings are errors
+                raise outcome.interruption
+        if quality is not None and speaks():
+            quality.warn_if_bad(getattr(self, "alignment_weight", 1.0))
+        return self
+
+    # --- the kernel --------------------------------------------------------------------------
+
+    def _see(
+        self,
+        rows: Any,
+        ids: Rows,
+        y: object,
+        gram: Any,
+        seed: int,
+        *,
+        is_warm: bool = False,
+        n_parts: int = 1,
+    ) -> View:
+        """Learn units and kernel from the training rows; return what the map sees.
+
+        `ids` are the rows to train on: nothing is fitted to the others. If the fit goes on, the
+        present units and kernel stay. `n_parts` parts like these rows are expected.
+        """
+        if is_warm:
+            seen = self._lazily_seen(rows)
+            return View(seen, self._present_prior(seen, gram), ids, None, seed)
+        known = self._learn_units(Statistics.of(rows, ids))
+        seen = self._lazily_seen(rows)
+        prior = self._fit_prior(seen, y, gram, ids)
+        if gram is None:
+            self._warn_of_units(known)
+        return View(seen, prior, ids, known._replace(n_rows=n_parts * known.n_rows), seed)
+
+    def _fit_prior(self, rows: Any, y: object, gram: Any, ids: Rows) -> Gram:
+        """Fit the kernel to the rows to train on, and return the Gram matrix of all rows."""
+        if gram is not None:
+            prior = gram_of(gram, rows)
+            self.kernel_ = prior.kernel
+            return prior
+        kernel = self._unfitted_kernel()
+        seen = self._kernel_rows(rows, kernel)
+        if not is_fitted(kernel):
+            if len(ids) == len(seen):
+                kernel.fit(seen, y)
+            else:
+                ids = np.sort(ids)
+                kernel.fit(seen[ids], None if y is None else np.asarray(y)[ids])
+        self.kernel_ = kernel
+        return self._gram_on(kernel, seen)
+
+    def _present_prior(self, rows: Any, gram: Any) -> Gram:
+        if gram is not None:
+            return gram_of(gram, rows)
+        kernel = self._evaluable_kernel()
+        return self._gram_on(kernel, self._kernel_rows(rows, kernel))
+
+    def _kernel_for_new_rows(self) -> Kernel:
+        """Return the kernel if it can be evaluated at rows that it has not seen."""
+        kernel = self.kernel_
+        if kernel is not None and getattr(kernel, "knows_new_rows", True):
+            return kernel
+        what = "a Gram matrix" if kernel is None else f"{kernel}, which has values for known rows"
+        raise ValueError(
+            f"new rows need a kernel that can be evaluated, and the model has {what}: pass such a "
+            "kernel, or use DeepKernelizedAutoencoder with an array of rows, which needs none"
+        )
+
+    def _unfitted_kernel(self) -> Kernel:
+        return make_kernel(self.kernel, gamma=self.gamma, random_state=self.random_state)
+
+    def _evaluable_kernel(self) -> Kernel:
+        if self.kernel_ is None:
+            raise ValueError(
+                "the model has no kernel that it could evaluate on X, because it was fitted with a "
+                "Gram matrix or loaded without its kernel: pass gram=, the Gram matrix of these "
+                "rows, or restore the kernel with attach_kernel(kernel)"
+            )
+        return self.kernel_
+
+    def _kernel_rows(self, rows: Any, kernel: Kernel) -> Any:
+        """Return the rows as the kernel sees them: with gaps only if it takes them."""
+        return rows if kernel.takes_missing else self._filled(rows)
+
+    def _filled(self, rows: Any) -> Any:
+        """Return rows whose gaps hold the mean of the feature."""
+        if self.fill_ is None:
+            return rows
+        if isinstance(rows, RowArray):
+            return rows.filled(self.fill_)
+        return RowArray(rows, fill=self.fill_)
+
+    def _gram_on(self, kernel: Kernel, rows: Any) -> Gram:
+        if self.cache_bytes is None:
+            return kernel.on(rows)
+        budget = check_integer("cache_bytes", self.cache_bytes, at_least=0)
+        # A custom kernel need not take a budget.
+        check_takes("kernel.on", kernel.on, "rows", 1, {"cache_bytes": budget})
+        return kernel.on(rows, cache_bytes=budget)
+
+    def _probe_rows(self) -> Any:
+        """Return a few rows that depend on nothing but the model, as the kernel sees them.
+
+        They are decoded from random codes: no row of the data.
+        """
+        n = 8
+        shape = (n, self.n_components_)
+        codes = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+        # As large as those of a kernel with κ(x, x) = 1.
+        codes /= np.sqrt(np.float32(max(abs(self.kernel_scale_), 1e-12) * self.n_components_))
+        # Nearer and nearer to the first: some pair is near enough for any bandwidth to tell.
+        codes[1:] = codes[0] + (codes[1:] - codes[0]) * 0.25 ** np.arange(n - 1)[:, None]
+        return map_rows(self._decode, codes, None, ("codes", "rows"))
+
+    # --- the door ----------------------------------------------------------------------------
+
+    def _check_rows(self, X: Any, *, reset: bool = False) -> Any:
+        """Return X in float32, in the units of the user.
+
+        Rows of a sparse matrix become dense, and rows on a disk are read and checked, when they are
+        asked for.
+        """
+        masks = check_choice("missing", self.missing, MISSING) == "mask"
+        if self._takes_any_shape and not reset:
+            self._check_row_shape(X)
+        if is_row_array(X):
+            any_shape = self._takes_any_shape
+            X = check_row_array(self, X, reset=reset, any_shape=any_shape, missing=masks)
+        else:
+            with naming("X", X):
+                X = validate_data(
+                    self,
+                    X,
+                    accept_sparse="csr",
+                    dtype=self._dtypes,
+                    reset=reset,
+                    ensure_min_samples=2 if reset else 1,
+                    ensure_all_finite="allow-nan" if masks else True,
+                    allow_nd=self._takes_any_shape,
+                )
+        if reset:
+            self.row_shape_: tuple[int, ...] = tuple(X.shape[1:])
+        return RowArray(X, missing=True) if sparse.issparse(X) else X
+
+    def _check_row_shape(self, X: Any) -> None:
+        """Compare shapes of rows: scikit-learn would count the channels of an image as features."""
+        with naming("X", X):
+            shape = np.shape(X)[1:]
+        if shape != self.row_shape_:
+            raise ValueError(
+                f"rows of X have the shape {shape}, but the model was fitted to rows of shape "
+                f"{self.row_shape_}: pass rows of that shape"
+            )
+
+    def _check_codes(self, X: Any) -> Any:
+        if is_row_array(X) and len(X.shape) == 2:
+            codes = row_array(X)
+        else:
+            with naming("codes", X):
+                codes = check_array(X, dtype=self._dtypes, input_name="codes")
+        if codes.shape[1] != self.n_components_:
+            raise ValueError(
+                f"codes has {codes.shape[1]} columns, but the model was fitted with "
+                f"n_components={self.n_components_}: pass codes as transform returns them"
+            )
+        return codes
+
+    def _learn_units(self, known: Statistics) -> Statistics:
+        """Learn how the map sees rows, and return the statistics of what it sees."""
+        self.center_ = self.scale_ = self.fill_ = None
+        if check_boolean("standardize", self.standardize):
+            center, scale = known.units
+            self.center_, self.scale_ = center.astype(np.float32), scale.astype(np.float32)
+            known = known.standardized()
+        if self.missing == "mask":
+            self.fill_ = known.mean.astype(np.float32)
+        return known
+
+    def _seen(self, rows: Any) -> Any:
+        """Return rows as kernel and network see them: standardised if the user asked for it."""
+        if self.center_ is None or self.scale_ is None:
+            return rows
+        return (rows - self.center_) / self.scale_
+
+    def _lazily_seen(self, rows: Any) -> Any:
+        """Return rows as kernel and network see them, without a copy of all."""
+        if self.center_ is None or self.scale_ is None:
+            return rows
+        lazy = RowArray(rows, missing=self.missing == "mask")
+        return lazy.standardized(self.center_, self.scale_)
+
+    def _without_gaps(self, rows: Any) -> Any:
+        """Return one chunk of rows whose gaps hold the mean of the feature."""
+        return rows if self.fill_ is None else np.where(np.isnan(rows), self.fill_, rows)
+
+    def _restored(self, rows: Any) -> Any:
+        """Return rows in the units of the user."""
+        if self.center_ is None or self.scale_ is None:
+            return rows
+        return self.center_ + self.scale_ * rows
+
+    def _warn_of_units(self, known: Statistics) -> None:
+        """Warn if a kernel of distances hardly sees most of the features, for their units."""
+        n_varying = int(np.count_nonzero(known.deviation))
+        n_effective = known.n_effective
+        if (
+            not getattr(self.kernel_, "depends_on_units", False)
+            or known.share_a_unit
+            or n_varying < 2
+            or n_effective >= 1 + FEW_FEATURES * n_varying
+        ):
+            return
+        shares = known.shares
+        order = np.argsort(-shares)
+        n_named = int(np.searchsorted(np.cumsum(shares[order]), NAMED_SHARE)) + 1
+        carriers = order[: min(n_named, N_NAMED)]
+        names = getattr(self, "feature_names_in_", None)
+        labels = [str(j) if names is None else repr(names[j]) for j in carriers]
+        warn_caller(
+            f"{self.kernel_} sees {n_effective:.2g} effective features of {n_varying}: feature "
+            f"{', '.join(labels)} {'has' if len(labels) == 1 else 'have'} "
+            f"{100 * shares[carriers].sum():.3g} % of the squared distances between rows. Set "
+            "standardize=True (`dkae fit --standardize`), or scale X"
+        )
+
+    # --- the scikit-learn contract -----------------------------------------------------------
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the map and of its parts, such as ``kernel__gamma``.
+
+        A part that is given by name, or by default, becomes an object first.
+        """
+        for name in {key.partition("__")[0] for key in params if "__" in key}:
+            if name not in params:
+                self._make_part(name)
+        super().set_params(**params)
+        return self
+
+    def _make_part(self, name: str) -> None:
+        """Replace the name of a part by the object that it stands for."""
+        if name == "kernel" and isinstance(self.kernel, str):
+            self.kernel, self.gamma = self._unfitted_kernel(), "median"
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        described = str(super().__repr__(N_CHAR_MAX))
+        return f"{described}  # {self._resolved}" if self.__sklearn_is_fitted__() else described
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_components_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # What is not of these types comes out in the first, with no float64 copy.
+        tags.transformer_tags.preserves_dtype = [np.dtype(t).name for t in self._dtypes]
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "mask"
+        return tags
+
+
+@contextmanager
+def mentioning_masks() -> Iterator[None]:
+    """Add to an error about missing values the parameter that takes them."""
+    try:
+        yield
+    except ValueError as error:
+        if "contains NaN" not in str(error):
+            raise
+        remedy = "With missing='mask' the model accepts missing values, and fills them."
+        raise ValueError(f"{error}\n\n{remedy}") from error

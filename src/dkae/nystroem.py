@@ -1,0 +1,504 @@
+"""InvertibleNystroem: codes computed from kernel values with landmark rows, and a way back."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dkae._support.checks import check_integer, draw_seed
+from dkae._support.processes import joined
+from dkae._support.warning import unchanged_on_failure
+from dkae.decoders import is_trained, make_decoder
+from dkae.grams import Floats, sample_rows
+from dkae.kernel_map import LOGGER, Fitted, KernelMap, View, mentioning_masks
+from dkae.kernels.nystroem import NystroemFeatures
+from dkae.linear_path import choose_width, make_path, part_left
+from dkae.networks import Scaling, learn_scaling
+from dkae.training.checkpoint import check_path, owned
+from dkae.training.fingerprint import fingerprint
+from dkae.training.loaders import check_loader_wishes, first_batches, is_loader, loader_steps
+from dkae.training.passes import Continuation, one_pass
+from dkae.training.progress import listeners_of
+from dkae.training.run import Keeping, Outcome, training_device
+from dkae.training.settings import Settings
+from dkae.training.sources import BatchSource, Source, split_rows
+from dkae.training.streams import LoaderSource, PassSource
+
+__all__ = ["InvertibleNystroem"]
+
+#: Landmark rows by default, or twice the width of the code.
+N_LANDMARKS = 1000
+#: Numbers (256 MB), and rows, that the map and a closed form are computed from, at most.
+N_FIT_NUMBERS, N_FIT_ROWS = 2**26, 20_000
+#: Rows that the width of the linear path is chosen on.
+N_CHOICE_ROWS = 4000
+
+
+class InvertibleNystroem(KernelMap):
+    r"""An explicit, invertible feature map for any kernel, computed from landmark rows.
+
+    With the kernel values :math:`\kappa(L, x)` of a row with m landmark rows L, the code is
+
+    .. math:: c(x) = \bigl(W^\top \kappa(L, x),\; U^\top (x - \mu)\bigr), \qquad W = K^{-1/2} V ,
+
+    with :math:`K = \kappa(L, L)` and V the leading directions of the Nyström features
+    :math:`K^{-1/2} \kappa(L, x)` of the training rows: no other N_c directions have larger inner
+    products. The second part, a linear path, keeps what the kernel says too little of for rows to
+    be given back; it may be empty, and is so faint that inner products are the kernel's all the
+    same. A decoder learns the way back.
+
+    It needs a kernel that can be evaluated at new rows, and it holds its landmark rows. A kernel
+    that is only a Gram matrix, or costly to evaluate, is for `DeepKernelizedAutoencoder`.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        N_c, the width of the code.
+    kernel, gamma
+        The kernel, as in `DeepKernelizedAutoencoder`.
+    n_landmarks : int, optional
+        m, landmark rows drawn at random from the training rows; 1,000 by default, or 2 N_c if that
+        is more, and at most all.
+    n_linear : int, optional
+        Width of the linear path, at most N_c. By default the one with the least loss of Eq. 8 on
+        held-out rows.
+    decoder : {"auto", "ridge", "kernel_ridge", "mlp"} or regressor, default="auto"
+        The way back: a closed form ("ridge", or "kernel_ridge" with landmarks of its own); "mlp",
+        which starts as ridge regression and is trained; or any multi-output regressor. "auto" is
+        "kernel_ridge" up to 8,000 rows, and "mlp" for more. `dkae.decoders` has their parameters.
+    standardize : bool, default=False
+        Whether kernel, path and decoder see each feature with mean 0 and variance 1. Codes decode
+        to the units of X either way.
+    missing : {"error", "mask"}, default="error"
+        Whether X may have missing values, NaN, which count as the mean of their feature (a kernel
+        that takes gaps sees them), and come back filled in.
+    callbacks : list, optional
+        Objects that are called while a decoder is trained; see `dkae.training.Callback`.
+    cache_bytes, device, verbose
+        As in `DeepKernelizedAutoencoder`.
+    warm_start : bool, default=False
+        Whether `fit` keeps the present codes, if there are any, and goes on with the decoder.
+    random_state : int, RandomState or None, default=None
+        Seed of landmarks and decoder.
+
+    Attributes
+    ----------
+    landmarks_ : array of shape (n_landmarks, n_features)
+        L, as the kernel sees them.
+    projection_ : array of shape (n_landmarks, n_kernel)
+        W.
+    linear_path_, linear_center_ : arrays of shape (n_features, n_linear) and (n_features,)
+        U and μ.
+    decoder_ : regressor
+        The fitted decoder.
+    kernel_, kernel_scale_, alignment_, centered_alignment_, r2_
+        As in `DeepKernelizedAutoencoder`.
+    history_ : list of dict
+        One record for each epoch of a trained decoder.
+
+    See Also
+    --------
+    DeepKernelizedAutoencoder : Codes learned by a network, which holds no row.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from dkae import InvertibleNystroem
+    >>> X = load_digits().data / 16
+    >>> model = InvertibleNystroem(32, random_state=0).fit(X)
+    >>> codes = model.transform(X)
+    >>> codes.shape, model.inverse_transform(codes).shape
+    ((1797, 32), (1797, 64))
+    """
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        *,
+        kernel: Any = "rbf",
+        gamma: str | float | None = "median",
+        n_landmarks: int | None = None,
+        n_linear: int | None = None,
+        decoder: Any = "auto",
+        standardize: bool = False,
+        missing: str = "error",
+        callbacks: Any = None,
+        cache_bytes: int | None = None,
+        device: Any = "auto",
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.n_landmarks = n_landmarks
+        self.n_linear = n_linear
+        self.decoder = decoder
+        self.standardize = standardize
+        self.missing = missing
+        self.callbacks = callbacks
+        self.cache_bytes = cache_bytes
+        self.device = device
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # --- training ----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: object = None, *, gram: Any = None, checkpoint: Any = None) -> Self:
+        """Compute the map from the rows of X, and learn its inverse.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, array of rows or iterable of batches
+            Training rows, as in `DeepKernelizedAutoencoder.fit`. The map and a closed form are
+            computed from a sample of 20,000 at most.
+        y : array-like of shape (n_samples,), optional
+            Labels, for kernels that are made of labels.
+        gram : Gram, optional
+            The Gram of the rows of X by a fitted kernel, ``kernel.on(X)``, used instead of
+            `kernel`.
+        checkpoint : path, optional
+            File that keeps the state of a decoder that is trained, as in
+            `DeepKernelizedAutoencoder.fit`.
+        """
+        with unchanged_on_failure(self), mentioning_masks():
+            fit = self._fit_loader if is_loader(X) else self._fit_rows
+            fitted = fit(X, y, gram, checkpoint)
+        return self._concluded(fitted)
+
+    def _fit_rows(self, X: Any, y: object, gram: Any, checkpoint: Any) -> Fitted:
+        callbacks = listeners_of(self.callbacks, self.verbose)
+        with joined("auto", training_device(self.device)) as processes:
+            path = check_path(checkpoint, self.random_state, is_writer=processes.is_first)
+            is_warm = bool(self.warm_start) and self.__sklearn_is_fitted__()
+            rows = self._check_rows(X, reset=not is_warm)
+            seed = processes.first(draw_seed(self.random_state))
+            rng = np.random.default_rng(seed)
+            decoder = self._decoder_for(len(rows), seed, is_warm)
+            self._check_wishes(decoder, checkpoint)
+            share = decoder.held_out_share(len(rows)) if is_trained(decoder) else 0.0
+            ids, held_out = split_rows(len(rows), share, rng)
+            view = self._see(rows, ids, y, gram, seed, is_warm=is_warm)
+            if not is_warm:
+                self._compute_map(view)
+            if not is_trained(decoder):
+                return self._regress(decoder, view)
+            settings = decoder.settings(self.device)
+            self._start(decoder, view)
+            source = BatchSource(
+                view.rows, None, ids, held_out, settings.batch_size, settings.steps_per_epoch, rng,
+                training_device(self.device), codes=self._codes_of(view, settings),
+                processes=processes,
+            )  # fmt: skip
+            keeping = None
+            if path is not None:
+                run = fingerprint(decoder.network_, view.rows, view.prior, settings, rng)
+                keeping = Keeping(path, run)
+            with owned(path):
+                return self._learn(
+                    decoder, view, settings, source, callbacks, keeping, watches=len(held_out) > 0
+                )
+
+    def _fit_loader(self, loader: Any, y: object, gram: Any, checkpoint: Any) -> Fitted:
+        check_loader_wishes(
+            y=y is not None,
+            gram=gram is not None,
+            checkpoint=checkpoint is not None,
+            **{"missing='mask'": self.missing == "mask"},
+        )
+        callbacks = listeners_of(self.callbacks, self.verbose)
+        with joined("auto", training_device(self.device)) as processes:
+            batches, own_head = first_batches(loader)
+            head = processes.first(own_head)  # of several processes, the rows of the first count
+            is_warm = bool(self.warm_start) and self.__sklearn_is_fitted__()
+            rows = self._check_rows(head.rows, reset=not is_warm)
+            seed = processes.first(draw_seed(self.random_state))
+            decoder = self._trained_decoder(seed, is_warm, "an iterable of batches")
+            view = self._see(rows, np.arange(len(rows)), head.labels, None, seed, is_warm=is_warm)
+            if not is_warm:
+                self._compute_map(view)
+            n_steps = loader_steps(loader, decoder.steps_per_epoch)
+            settings = decoder.set_params(steps_per_epoch=n_steps).settings(self.device)
+            self._start(decoder, view)
+            source = LoaderSource(
+                batches, self.row_shape_, self._seen, self._kernel_for_new_rows().gram, n_steps,
+                np.random.default_rng([seed, processes.rank]), training_device(self.device),
+                processes, self._encode,
+            )  # fmt: skip
+            return self._learn(decoder, view, settings, source, callbacks, watches=False)
+
+    def partial_fit(self, X: Any, y: object = None, *, gram: Any = None) -> Self:
+        """Compute the map from the first rows; let the decoder take one pass over these rows.
+
+        The map stays what the first call, or `fit`, has made it. The decoder must be one that is
+        trained: "mlp", which "auto" is here. Its learning rate is that of "endless".
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, at least two; or an array of rows, as in `fit`.
+        y, gram
+            As in `fit`, for the first call.
+        """
+        with unchanged_on_failure(self), mentioning_masks():
+            outcome, _ = self._fit_part(X, y, gram)
+        return self._concluded((outcome, None))  # more passes may come
+
+    def _fit_part(self, X: Any, y: object, gram: Any) -> Fitted:
+        is_warm = self.__sklearn_is_fitted__()
+        n_passes = len(self.history_) if is_warm else 0
+        continuation = Continuation(getattr(self, "_continued", None) if is_warm else None)
+        callbacks = [*listeners_of(self.callbacks, self.verbose), continuation]
+        with joined("auto", training_device(self.device)) as processes:
+            rows = self._check_rows(X, reset=not is_warm)
+            if len(rows) < 2:
+                raise ValueError(f"X has {len(rows)} row: a pass of partial_fit needs at least 2")
+            seed = processes.first(draw_seed(self.random_state))
+            decoder = self._trained_decoder(seed, is_warm, "partial_fit")
+            ids, nobody = np.arange(len(rows)), np.arange(0)
+            view = self._see(rows, ids, y, gram, seed, is_warm=is_warm, n_parts=10)
+            if not is_warm:
+                self._compute_map(view)
+            settings = one_pass(decoder.settings(self.device))
+            self._start(decoder, view)
+            source = PassSource(
+                view.rows, None, ids, nobody, settings.batch_size, "samples",
+                np.random.default_rng([seed, n_passes]),  # another order at each call
+                training_device(self.device), codes=self._codes_of(view, settings),
+                processes=processes,
+            )  # fmt: skip
+            fitted = self._learn(decoder, view, settings, source, callbacks, watches=False)
+        for record in fitted[0].records:
+            record["epoch"] = n_passes + 1
+        self._continued = continuation.state
+        return fitted
+
+    # --- the steps of fit --------------------------------------------------------------------
+
+    def _decoder_for(self, n_rows: int, seed: int, is_warm: bool) -> Any:
+        """Return the decoder to fit: a new one, or a copy of the present one."""
+        if is_warm:
+            return copy.deepcopy(self.decoder_)
+        return make_decoder(self.decoder, n_rows, seed)
+
+    def _trained_decoder(self, seed: int, is_warm: bool, what: str) -> Any:
+        decoder = copy.deepcopy(self.decoder_) if is_warm else self.decoder
+        if isinstance(decoder, str) and decoder == "auto":
+            decoder = "mlp"
+        decoder = decoder if is_warm else make_decoder(decoder, 0, seed)
+        if not is_trained(decoder):
+            raise ValueError(
+                f"decoder={type(decoder).__name__} learns from all rows at once, and {what} needs "
+                "one that learns in steps: set decoder='mlp' and fit anew"
+            )
+        return decoder
+
+    def _check_wishes(self, decoder: Any, checkpoint: Any) -> None:
+        """Raise for what a decoder in closed form has no use for."""
+        if is_trained(decoder):
+            return
+        for name, value in (("callbacks", self.callbacks), ("checkpoint", checkpoint)):
+            if value is not None and (name == "checkpoint" or len(value)):
+                raise ValueError(
+                    f"{name} came, but the decoder, {type(decoder).__name__}, is not trained in "
+                    f"steps: set decoder='mlp', or leave {name} out"
+                )
+
+    def _compute_map(self, view: View) -> None:
+        """Compute W, U and μ from a sample of the rows to train on."""
+        assert view.known is not None
+        kernel = self._kernel_for_new_rows()
+        n_components = check_integer("n_components", self.n_components, at_least=1)
+        rows = self._map_rows(view)
+        features = self._features(kernel, rows, n_components, view.seed)
+        codes = features(self._kernel_part(rows))
+        scaling = learn_scaling(view.known)
+        seen = _scaled(scaling, rows)
+        is_smooth = bool(getattr(kernel, "is_smooth", False))
+        n_linear = self._choose_n_linear(
+            kernel, rows, codes, seen, n_components, part_left(view.known.n_rows, is_smooth)
+        )
+        path = make_path(codes, seen, n_components, n_linear)
+        scale = np.broadcast_to(scaling.scale.numpy(), self.row_shape_)
+        self.projection_ = features.projection[:, : path.n_kernel].astype(np.float32)
+        self.linear_path_ = (path.directions / scale[:, None]).astype(np.float32)
+        self.linear_center_ = scaling.mean.numpy()
+        self.n_components_ = self.projection_.shape[1] + self.linear_path_.shape[1]
+        self._values = None
+
+    def _map_rows(self, view: View) -> Floats:
+        """Return the rows, 20,000 at most, that the map is computed from."""
+        at_most = min(N_FIT_ROWS, max(2, N_FIT_NUMBERS // max(1, self.row_shape_[0])))
+        ids = np.sort(view.ids)[sample_rows(len(view.ids), at_most)]
+        return np.ascontiguousarray(view.rows[ids])
+
+    def _features(
+        self, kernel: Any, rows: Floats, n_components: int, seed: int
+    ) -> NystroemFeatures:
+        wanted = max(N_LANDMARKS, 2 * n_components)
+        if self.n_landmarks is not None:
+            wanted = check_integer("n_landmarks", self.n_landmarks, at_least=1)
+        n = min(len(rows), wanted)
+        chosen = np.sort(np.random.default_rng(seed).choice(len(rows), n, replace=False))
+        seen = self._kernel_part(rows)
+        self.landmarks_ = np.ascontiguousarray(seen[chosen])
+        return NystroemFeatures(kernel, self.landmarks_, n_components).fit(seen)
+
+    def _kernel_part(self, rows: Floats) -> Floats:
+        """Return a chunk of rows as the kernel sees them."""
+        kernel = self._evaluable_kernel()
+        return rows if kernel.takes_missing else self._without_gaps(rows)
+
+    def _choose_n_linear(
+        self,
+        kernel: Any,
+        rows: Floats,
+        codes: Any,
+        seen: Floats,
+        n_components: int,
+        left: float,
+    ) -> int:
+        if self.n_linear is not None:
+            n_linear = check_integer("n_linear", self.n_linear, at_least=0)
+            if n_linear > n_components:
+                raise ValueError(
+                    f"n_linear={n_linear} is wider than the code, n_components={n_components}, "
+                    "that it is a part of: lower it, or raise n_components"
+                )
+            return n_linear
+        sample = sample_rows(len(rows), N_CHOICE_ROWS)
+        kernel_rows = self._kernel_part(rows[sample])
+        return choose_width(
+            codes[sample], seen[sample], lambda ids: kernel.gram(kernel_rows[ids]), n_components,
+            left,
+        )  # fmt: skip
+
+    def _regress(self, decoder: Any, view: View) -> Fitted:
+        """Fit a decoder in closed form, to a sample of the rows."""
+        rows = self._without_gaps(self._map_rows(view))
+        decoder.fit(self._encode(rows), rows)
+        return self._learned(decoder, view, Outcome([], None))
+
+    def _start(self, decoder: Any, view: View) -> None:
+        """Let a decoder that is trained start as a regression."""
+        if view.known is not None:
+            rows = self._map_rows(view)
+            decoder.start(self._encode(rows), rows, view.known, view.seed)
+
+    def _codes_of(self, view: View, settings: Settings) -> Any:
+        """Return the codes of all rows, or codes that are computed for each batch.
+
+        They are computed once if no more rows are drawn than there are.
+        """
+        lazy = _Codes(self, view.rows)
+        n_drawn = settings.decoder_max_iter * settings.batch_size * 100
+        return lazy[np.arange(len(view.rows))] if len(view.rows) <= n_drawn else lazy
+
+    def _learn(
+        self,
+        decoder: Any,
+        view: View,
+        settings: Settings,
+        source: Source,
+        callbacks: list[Any],
+        keeping: Keeping | None = None,
+        *,
+        watches: bool,
+    ) -> Fitted:
+        """Train a decoder, and take over what was learned."""
+        n_steps = source.n_steps * settings.decoder_max_iter
+        parts = self._parts(decoder)
+        LOGGER.info("%s: %s, %s, %s, %d steps", type(self).__name__, *parts, n_steps)
+        outcome = decoder.learn(source, settings, callbacks, keeping, watches=watches)
+        return self._learned(decoder, view, outcome)
+
+    def _learned(self, decoder: Any, view: View, outcome: Outcome) -> Fitted:
+        self.decoder_ = decoder
+        self.history_ = list(getattr(decoder, "history_", []))
+        self.n_iter_ = len(self.history_)
+        self._stored_kernel_values = None  # of a file that this model may have come from
+        self._continued = None  # the optimizer of passes before
+        sample, block = self._sample(view)
+        unit = learn_scaling(view.known).scale.numpy() if view.known is not None else None
+        return outcome, self._note_quality(self._without_gaps(sample), block, unit)
+
+    # --- the map -----------------------------------------------------------------------------
+
+    def _encode(self, rows: Any) -> Any:
+        codes = self._kernel_values(self._kernel_part(rows)) @ self.projection_
+        if not self.linear_path_.shape[1]:
+            return codes
+        path = (self._without_gaps(rows) - self.linear_center_) @ self.linear_path_
+        return np.hstack([codes, path])
+
+    def _decode(self, codes: Any) -> Any:
+        rows = np.asarray(self.decoder_.predict(codes), dtype=np.float32)
+        return rows.reshape(len(codes), *self.row_shape_)
+
+    def _kernel_values(self, rows: Any) -> Any:
+        """Return κ(rows, L), by a function that keeps what it can of the landmarks."""
+        kernel = self._evaluable_kernel()
+        if self._values is None or self._values.kernel is not kernel:
+            self._values = _Values(kernel, kernel.towards(self.landmarks_))
+        return self._values.function(rows)
+
+    _values: Any = None
+
+    @property
+    def _resolved(self) -> str:
+        return ", ".join(self._parts(self.decoder_))
+
+    def _parts(self, decoder: Any) -> tuple[str, str, str]:
+        n_linear = self.linear_path_.shape[1]
+        path = f" + {n_linear} linear" if n_linear else ""
+        codes = f"{len(self.landmarks_)} landmarks, {self.projection_.shape[1]}{path} components"
+        network = getattr(decoder, "network_", None)
+        back = type(decoder).__name__ if network is None else network.summary
+        return codes, str(self.kernel_), back
+
+    def _make_part(self, name: str) -> None:
+        super()._make_part(name)
+        if name == "decoder" and isinstance(self.decoder, str):
+            if self.decoder == "auto":
+                raise ValueError(
+                    "decoder='auto' has no parameters of its own: set decoder to 'ridge', "
+                    "'kernel_ridge' or 'mlp' first"
+                )
+            self.decoder = make_decoder(self.decoder, 0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_values", None)  # it is made of the kernel and the landmarks
+        return state
+
+
+class _Values(NamedTuple):
+    """κ(·, L), and the kernel that it was made of."""
+
+    kernel: Any
+    function: Any
+
+
+class _Codes:
+    """Codes of rows, computed when they are asked for."""
+
+    def __init__(self, model: InvertibleNystroem, rows: Any) -> None:
+        self.model = model
+        self.rows = rows
+
+    def __getitem__(self, ids: Any) -> NDArray[np.float32]:
+        parts = [ids[i : i + 2048] for i in range(0, len(ids), 2048)]
+        codes = [self.model._encode(np.asarray(self.rows[part])) for part in parts]
+        return np.concatenate(codes).astype(np.float32, copy=False)
+
+
+def _scaled(scaling: Scaling, rows: Floats) -> Floats:
+    """Return standardised rows; a missing value lies at the mean."""
+    seen: Floats = scaling(torch.from_numpy(rows)).nan_to_num(0.0).numpy()
+    return seen

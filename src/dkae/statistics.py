@@ -1,0 +1,138 @@
+"""Mean, variance and range of each feature, in one pass; missing values are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dkae._support.processes import present
+from dkae.rows import chunks_of
+
+Rows = NDArray[np.integer[Any]]
+
+#: Features share a unit if the tenth percentile of their ranges is this part of the largest one.
+#: Images and series have 0.3 to 1 (a border pixel is seldom hit, but then in full); tables of
+#: several units 0.001 and less.
+SHARED_RANGE = 0.1
+#: A deviation below this part of the mean is round-off of float32.
+ROUND_OFF = 1e-6
+#: Numbers that are summed together, in float64.
+N_CHUNK_NUMBERS = 2**18
+
+
+class Statistics(NamedTuple):
+    """What one pass over the rows tells of each feature."""
+
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    low: NDArray[Any]
+    high: NDArray[Any]
+    #: The number of known values.
+    n: NDArray[np.float64]
+    #: The number of rows.
+    n_rows: int
+
+    @classmethod
+    def of(cls, X: Any, ids: Rows | None = None) -> Statistics:
+        """Read the rows, or those of some ids, once, chunk by chunk; each process its share."""
+        n_rows = len(X) if ids is None else len(ids)
+        own = present().part(n_rows)
+        if n_rows == len(X):
+            chunks = chunks_of(X, N_CHUNK_NUMBERS, own)
+        else:
+            chunks = (X[part] for part in _in_parts(np.sort(ids)[own], X.shape[1:]))
+        parts: list[Statistics] = present().gather(cls._of_chunks(chunks, X.shape[1:]))
+        return reduce(cls.merged, parts)
+
+    @classmethod
+    def _of_chunks(cls, chunks: Iterable[Any], shape: tuple[int, ...]) -> Statistics:
+        n, mean, squares = (np.zeros(shape) for _ in range(3))
+        low, high, n_rows = np.full(shape, np.inf), np.full(shape, -np.inf), 0
+        for part in chunks:
+            chunk = part.astype(np.float64)
+            low = np.fmin(low, np.fmin.reduce(chunk, axis=0))
+            high = np.fmax(high, np.fmax.reduce(chunk, axis=0))
+            known = np.isfinite(chunk)
+            m = known.sum(axis=0)
+            shift = np.where(known, chunk - mean, 0).sum(axis=0) / np.maximum(m, 1)
+            # As two samples are merged: their own squares, and those of the gap of their means.
+            squares += np.square(np.where(known, chunk - mean - shift, 0)).sum(axis=0)
+            squares += shift**2 * n * m / np.maximum(n + m, 1)
+            mean += shift * m / np.maximum(n + m, 1)
+            n, n_rows = n + m, n_rows + len(chunk)
+        return cls(mean, squares / np.maximum(n, 1), low, high, n, n_rows)
+
+    def merged(self, other: Statistics) -> Statistics:
+        """Return the statistics of the rows of both."""
+        n, gap = self.n + other.n, other.mean - self.mean
+        share = other.n / np.maximum(n, 1)
+        variance = (1 - share) * self.variance + share * other.variance
+        return Statistics(
+            self.mean + share * gap,
+            variance + share * (1 - share) * np.square(gap),
+            np.fmin(self.low, other.low),
+            np.fmax(self.high, other.high),
+            n,
+            self.n_rows + other.n_rows,
+        )
+
+    def standardized(self) -> Statistics:
+        """Return the statistics of the same rows with mean 0 and variance 1."""
+        center, scale = self.units
+        return self._replace(
+            mean=np.zeros_like(self.mean),
+            variance=np.square(self.deviation / scale),
+            low=(self.low - center) / scale,
+            high=(self.high - center) / scale,
+        )
+
+    @property
+    def units(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The mean and the deviation of each feature; 1 in place of a deviation of 0."""
+        deviation = self.deviation
+        return self.mean, np.where(deviation > 0, deviation, 1.0)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a row."""
+        return self.mean.shape
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the largest value of all features."""
+        return float(np.fmin.reduce(self.low, axis=None)), float(
+            np.fmax.reduce(self.high, axis=None)
+        )
+
+    @property
+    def share_a_unit(self) -> bool:
+        """Whether features share a unit, as pixels and the points of a spectrum do."""
+        ranges = (self.high - self.low)[self.high > self.low]
+        return not len(ranges) or bool(np.quantile(ranges, 0.1) >= SHARED_RANGE * ranges.max())
+
+    @property
+    def deviation(self) -> NDArray[np.float64]:
+        """The standard deviation of each feature; 0 if it is round-off of a constant."""
+        deviation = np.sqrt(self.variance)
+        return np.where(deviation > ROUND_OFF * np.abs(self.mean), deviation, 0.0)
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """The part of each feature in the squared distances between rows; they add up to 1."""
+        variance = np.square(self.deviation).ravel()
+        total = variance.sum()
+        return variance / total if total > 0 else np.full(len(variance), 1 / len(variance))
+
+    @property
+    def n_effective(self) -> float:
+        r"""The effective number of features, :math:`1 / \sum_j s_j^2` of the shares s."""
+        return float(1 / np.square(self.shares).sum())
+
+
+def _in_parts(ids: Rows, shape: tuple[int, ...]) -> Iterator[Rows]:
+    n = max(1, N_CHUNK_NUMBERS // max(1, int(np.prod(shape))))
+    return (ids[i : i + n] for i in range(0, len(ids), n))

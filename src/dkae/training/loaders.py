@@ -1,0 +1,108 @@
+"""Iterables of batches, such as torch's ``DataLoader``: what they give, and their first rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+#: Rows, and numbers, of the first batches that stand for all.
+N_HEAD_ROWS, N_HEAD_NUMBERS = 20_000, 2**26
+#: Steps of an epoch by default.
+N_LOADER_STEPS = 100
+#: What an array or a table has, and an iterable of batches has not.
+_OF_ARRAYS = ("__array__", "__getitem__", "shape", "__dataframe__")
+
+
+class LabelledRows(NamedTuple):
+    """Rows, and their labels if they have any."""
+
+    rows: NDArray[Any]
+    labels: Any = None
+
+
+def is_loader(X: Any) -> bool:
+    """Return whether X is an iterable of batches; lists are arrays."""
+    is_array = isinstance(X, (str, bytes, list, tuple, dict, set, frozenset))
+    is_array = is_array or any(hasattr(X, name) for name in _OF_ARRAYS)
+    return hasattr(X, "__iter__") and not is_array
+
+
+def check_loader_wishes(**wishes: bool) -> None:
+    """Raise for what needs rows that can be read again."""
+    if refused := [name for name, is_wished in wishes.items() if is_wished]:
+        raise ValueError(
+            f"X is an iterable of batches, and {refused[0]} needs rows that can be read again: "
+            "leave it out, or pass an array of rows, such as a memmap"
+        )
+
+
+def loader_steps(loader: Any, steps_per_epoch: Any) -> int:
+    """Return the number of steps of an epoch."""
+    if steps_per_epoch == "samples":
+        if not hasattr(loader, "__len__"):
+            raise ValueError(
+                "steps_per_epoch='samples' needs the number of batches, and X has no length: pass "
+                "a number"
+            )
+        return len(loader)
+    return N_LOADER_STEPS if steps_per_epoch == "auto" else int(steps_per_epoch)
+
+
+def first_batches(loader: Iterable[Any]) -> tuple[Iterator[NDArray[Any]], LabelledRows]:
+    """Return all batches, without end if the iterable starts anew, and the first ones as rows."""
+    iterator, head, n_numbers = iter(loader), [], 0
+    for number, item in enumerate(iterator):
+        head.append(read_batch(item, number))
+        n_numbers += head[-1].rows.size
+        n_rows = sum(len(batch.rows) for batch in head)
+        if n_rows >= N_HEAD_ROWS or n_numbers >= N_HEAD_NUMBERS:
+            break
+    if not head:
+        raise ValueError("X is an iterable without batches: pass one that gives at least one")
+    _check_shapes(head)
+    if iterator is loader:  # it can be read once, and that has begun
+        rest = (read_batch(item, number) for number, item in enumerate(iterator, len(head)))
+        batches: Iterator[LabelledRows] = chain(head, rest)
+    else:
+        batches = _endlessly(loader)
+    labels = [batch.labels for batch in head]
+    joined = None if any(x is None for x in labels) else np.concatenate(labels)
+    rows = np.concatenate([batch.rows for batch in head])
+    return (batch.rows for batch in batches), LabelledRows(rows, joined)
+
+
+def _endlessly(loader: Iterable[Any]) -> Iterator[LabelledRows]:
+    while True:
+        number = -1
+        for number, item in enumerate(loader):
+            yield read_batch(item, number)
+        if number < 0:
+            return
+
+
+def _check_shapes(batches: list[LabelledRows]) -> None:
+    shapes = [batch.rows.shape[1:] for batch in batches]
+    for number, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            raise ValueError(
+                f"batch {number} of X has rows of shape {shape}, and the first of {shapes[0]}: "
+                "pass batches of rows that are alike"
+            )
+
+
+def read_batch(item: Any, number: int) -> LabelledRows:
+    """Return one batch: rows, (rows,) or (rows, labels)."""
+    parts = item if isinstance(item, (list, tuple)) else (item,)
+    numeric = [p.detach().cpu().numpy() if isinstance(p, torch.Tensor) else p for p in parts]
+    if len(parts) not in (1, 2) or np.ndim(numeric[0]) < 2:
+        raise ValueError(
+            f"batch {number} of X is a {type(item).__name__}: expected rows, as an array or tensor "
+            "of at least two dimensions, (rows,) or (rows, labels)"
+        )
+    rows = np.ascontiguousarray(numeric[0], dtype=np.float32)
+    return LabelledRows(rows, np.asarray(numeric[1]) if len(parts) == 2 else None)
