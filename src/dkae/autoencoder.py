@@ -414,7 +414,6 @@ class DeepKernelizedAutoencoder(KernelMap):
         keeping: Keeping | None = None,
     ) -> Fitted:
         """Train, and take over what was learned."""
-        sample, block = self._sample(view)
         phases = plan_phases(network, settings)
         n_steps = source.n_steps * sum(phase.n_epochs for phase in phases)
         LOGGER.info("%s: %s, %s, %d steps", type(self).__name__, *self._parts(network), n_steps)
@@ -427,7 +426,7 @@ class DeepKernelizedAutoencoder(KernelMap):
         self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in outcome.records)
         self._stored_kernel_values = None  # of a file that this model may have come from
         self._continued = None  # the optimizer of passes before
-        return outcome, self._note_quality(sample, block, getattr(network, "unit", None))
+        return outcome, self._measure(view, _as_array(getattr(network, "unit", None)))
 
     # --- the map -----------------------------------------------------------------------------
 
@@ -463,3 +462,7 @@ class DeepKernelizedAutoencoder(KernelMap):
         if network is not None and next(network.parameters()).device.type != "cpu":
             state["network_"] = copy.deepcopy(network).cpu()
         return state
+
+
+def _as_array(unit: Any) -> Any:
+    return unit.detach().cpu().numpy() if isinstance(unit, torch.Tensor) else unit

@@ -187,13 +187,19 @@ class KernelMap(
         codes = np.asarray(self.transform(X))
         return max(0.0, compare_grams(codes, prior).centered_alignment)
 
-    def _note_quality(self, rows: Any, block: Floats, unit: Any) -> Quality:
+    def _measure(self, view: View, unit: Any) -> Quality:
         """Measure the fit on a sample of training rows, with their block of the prior.
 
         R² counts errors of each feature in units of `unit`.
         """
+        rows, block = self._sample(view)
         codes = map_rows(self._encode, rows)
         decoded = map_rows(self._decode, codes, None, ("codes", "rows"))
+        return self._note_quality(codes, block, rows, decoded, unit)
+
+    def _note_quality(
+        self, codes: Floats, block: Floats, rows: Any, decoded: Any, unit: Any
+    ) -> Quality:
         quality = Quality.of(codes, block, rows, decoded, 1.0 if unit is None else unit)
         self.kernel_scale_, self.r2_ = quality.scale, quality.r2
         self.alignment_ = quality.alignment
@@ -201,11 +207,13 @@ class KernelMap(
         return quality
 
     def _sample(self, view: View) -> tuple[Any, Floats]:
-        """Return a few training rows, and their block of the prior, which is checked."""
-        ids = np.sort(view.ids[sample_rows(len(view.ids), N_SAMPLE_ROWS)])
-        block = read_block(view.prior, ids)
-        check_block(block, view.prior.name)
-        return view.rows[ids], block
+        """Return a few training rows, and their block of the prior."""
+        ids = self._sample_ids(view)
+        return view.rows[ids], read_block(view.prior, ids)
+
+    def _sample_ids(self, view: View) -> Rows:
+        ids: Rows = np.sort(view.ids[sample_rows(len(view.ids), N_SAMPLE_ROWS)])
+        return ids
 
     def _concluded(self, fitted: Fitted) -> Self:
         """Warn of an interruption or a bad fit, and return the model."""
@@ -243,13 +251,20 @@ class KernelMap(
         """
         if is_warm:
             seen = self._lazily_seen(rows)
-            return View(seen, self._present_prior(seen, gram), ids, None, seed)
+            view = View(seen, self._present_prior(seen, gram), ids, None, seed)
+            self._check_prior(view)
+            return view
         known = self._learn_units(Statistics.of(rows, ids))
         seen = self._lazily_seen(rows)
         prior = self._fit_prior(seen, y, gram, ids)
+        view = View(seen, prior, ids, known._replace(n_rows=n_parts * known.n_rows), seed)
+        self._check_prior(view)
         if gram is None:
             self._warn_of_units(known)
-        return View(seen, prior, ids, known._replace(n_rows=n_parts * known.n_rows), seed)
+        return view
+
+    def _check_prior(self, view: View) -> None:
+        check_block(read_block(view.prior, self._sample_ids(view)), view.prior.name)
 
     def _fit_prior(self, rows: Any, y: object, gram: Any, ids: Rows) -> Gram:
         """Fit the kernel to the rows to train on, and return the Gram matrix of all rows."""
@@ -405,6 +420,8 @@ class KernelMap(
         """Return rows as kernel and network see them, without a copy of all."""
         if self.center_ is None or self.scale_ is None:
             return rows
+        if isinstance(rows, np.ndarray) and rows.dtype == np.float64:  # which an exact map keeps
+            return self._seen(rows)
         lazy = RowArray(rows, missing=self.missing == "mask")
         return lazy.standardized(self.center_, self.scale_)
 

@@ -18,6 +18,7 @@ from dkae.kernel_map import LOGGER, Fitted, KernelMap, View, mentioning_masks
 from dkae.kernels.nystroem import NystroemFeatures
 from dkae.linear_path import choose_width, make_path, part_left
 from dkae.networks import Scaling, learn_scaling
+from dkae.statistics import Statistics
 from dkae.training.checkpoint import check_path, owned
 from dkae.training.fingerprint import fingerprint
 from dkae.training.loaders import check_loader_wishes, first_batches, is_loader, loader_steps
@@ -190,7 +191,8 @@ class InvertibleNystroem(KernelMap):
             if not is_trained(decoder):
                 return self._regress(decoder, view)
             settings = decoder.settings(self.device)
-            self._start(decoder, view)
+            if not is_warm:
+                self._start(decoder, view)
             source = BatchSource(
                 view.rows, None, ids, held_out, settings.batch_size, settings.steps_per_epoch, rng,
                 training_device(self.device), codes=self._codes_of(view, settings),
@@ -219,13 +221,14 @@ class InvertibleNystroem(KernelMap):
             is_warm = bool(self.warm_start) and self.__sklearn_is_fitted__()
             rows = self._check_rows(head.rows, reset=not is_warm)
             seed = processes.first(draw_seed(self.random_state))
-            decoder = self._trained_decoder(seed, is_warm, "an iterable of batches")
+            decoder, has_started = self._trained_decoder(seed, is_warm, "an iterable of batches")
             view = self._see(rows, np.arange(len(rows)), head.labels, None, seed, is_warm=is_warm)
             if not is_warm:
                 self._compute_map(view)
             n_steps = loader_steps(loader, decoder.steps_per_epoch)
             settings = decoder.set_params(steps_per_epoch=n_steps).settings(self.device)
-            self._start(decoder, view)
+            if not has_started:
+                self._start(decoder, view)
             source = LoaderSource(
                 batches, self.row_shape_, self._seen, self._kernel_for_new_rows().gram, n_steps,
                 np.random.default_rng([seed, processes.rank]), training_device(self.device),
@@ -260,13 +263,14 @@ class InvertibleNystroem(KernelMap):
             if len(rows) < 2:
                 raise ValueError(f"X has {len(rows)} row: a pass of partial_fit needs at least 2")
             seed = processes.first(draw_seed(self.random_state))
-            decoder = self._trained_decoder(seed, is_warm, "partial_fit")
+            decoder, has_started = self._trained_decoder(seed, is_warm, "partial_fit")
             ids, nobody = np.arange(len(rows)), np.arange(0)
             view = self._see(rows, ids, y, gram, seed, is_warm=is_warm, n_parts=10)
             if not is_warm:
                 self._compute_map(view)
             settings = one_pass(decoder.settings(self.device))
-            self._start(decoder, view)
+            if not has_started:
+                self._start(decoder, view)
             source = PassSource(
                 view.rows, None, ids, nobody, settings.batch_size, "samples",
                 np.random.default_rng([seed, n_passes]),  # another order at each call
@@ -287,17 +291,18 @@ class InvertibleNystroem(KernelMap):
             return copy.deepcopy(self.decoder_)
         return make_decoder(self.decoder, n_rows, seed)
 
-    def _trained_decoder(self, seed: int, is_warm: bool, what: str) -> Any:
-        decoder = copy.deepcopy(self.decoder_) if is_warm else self.decoder
-        if isinstance(decoder, str) and decoder == "auto":
-            decoder = "mlp"
-        decoder = decoder if is_warm else make_decoder(decoder, 0, seed)
+    def _trained_decoder(self, seed: int, is_warm: bool, what: str) -> tuple[Any, bool]:
+        """Return a decoder that learns in steps, and whether it has started."""
+        if is_warm and is_trained(self.decoder_):
+            return copy.deepcopy(self.decoder_), True
+        is_auto = isinstance(self.decoder, str) and self.decoder == "auto"
+        decoder = make_decoder("mlp" if is_auto else self.decoder, 0, seed)
         if not is_trained(decoder):
             raise ValueError(
                 f"decoder={type(decoder).__name__} learns from all rows at once, and {what} needs "
                 "one that learns in steps: set decoder='mlp' and fit anew"
             )
-        return decoder
+        return decoder, False
 
     def _check_wishes(self, decoder: Any, checkpoint: Any) -> None:
         """Raise for what a decoder in closed form has no use for."""
@@ -387,9 +392,9 @@ class InvertibleNystroem(KernelMap):
 
     def _start(self, decoder: Any, view: View) -> None:
         """Let a decoder that is trained start as a regression."""
-        if view.known is not None:
-            rows = self._map_rows(view)
-            decoder.start(self._encode(rows), rows, view.known, view.seed)
+        known = Statistics.of(view.rows, view.ids) if view.known is None else view.known
+        rows = self._map_rows(view)
+        decoder.start(self._encode(rows), rows, known, view.seed)
 
     def _codes_of(self, view: View, settings: Settings) -> Any:
         """Return the codes of all rows, or codes that are computed for each batch.
@@ -424,9 +429,8 @@ class InvertibleNystroem(KernelMap):
         self.n_iter_ = len(self.history_)
         self._stored_kernel_values = None  # of a file that this model may have come from
         self._continued = None  # the optimizer of passes before
-        sample, block = self._sample(view)
         unit = learn_scaling(view.known).scale.numpy() if view.known is not None else None
-        return outcome, self._note_quality(self._without_gaps(sample), block, unit)
+        return outcome, self._measure(view, unit)
 
     # --- the map -----------------------------------------------------------------------------
 

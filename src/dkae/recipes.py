@@ -1,12 +1,10 @@
-"""Recipes: each function returns an unfitted estimator, and any parameter can be overridden.
+"""Recipes: each function returns an unfitted map, and any parameter can be overridden.
 
 ====================  ============================================================================
-:func:`default`       the defaults of the estimator: the kernel layer for kernels that a model file
-                      can hold (by name, the Probabilistic Cluster Kernel), the network for others
-:func:`kernel_layer`  codes from kernel values with landmark rows, for any kernel that can be
-                      evaluated at new rows
-:func:`network`       the paper's kind of encoder, for any kernel, also a Gram matrix alone
-:func:`paper`         the paper to the letter
+:func:`default`       the map that suits a kernel: `InvertibleNystroem` for kernels by name and the
+                      Probabilistic Cluster Kernel, `DeepKernelizedAutoencoder` for all others
+:func:`network`       the learned map with the settings that measure best: its defaults
+:func:`paper`         the learned map, to the letter of the paper
 ====================  ============================================================================
 
 docs/decisions.md has the measurements behind them.
@@ -15,23 +13,24 @@ docs/decisions.md has the measurements behind them.
 from typing import Any
 
 from dkae.autoencoder import DeepKernelizedAutoencoder
+from dkae.kernels import ProbabilisticClusterKernel
+from dkae.networks import Stack
+from dkae.nystroem import InvertibleNystroem
+from dkae.training import Optimization
 
-__all__ = ["RECIPES", "default", "kernel_layer", "network", "paper"]
+__all__ = ["RECIPES", "default", "network", "paper"]
 
 
-def default(**overrides: Any) -> DeepKernelizedAutoencoder:
-    """Return the library's own recipe: the defaults of the estimator."""
-    return DeepKernelizedAutoencoder(**overrides)
-
-
-def kernel_layer(**overrides: Any) -> DeepKernelizedAutoencoder:
-    """Return the recipe of the kernel layer, which holds landmark rows and evaluates the kernel."""
-    return DeepKernelizedAutoencoder(**({"network": "kernel_layer"} | overrides))
+def default(kernel: Any = "rbf", **overrides: Any) -> Any:
+    """Return the map that suits a kernel, `InvertibleNystroem` or `DeepKernelizedAutoencoder`."""
+    is_named = isinstance(kernel, (str, ProbabilisticClusterKernel)) and kernel != "forest"
+    chosen: Any = InvertibleNystroem if is_named else DeepKernelizedAutoencoder
+    return chosen(kernel=kernel, **overrides)
 
 
 def network(**overrides: Any) -> DeepKernelizedAutoencoder:
-    """Return the recipe of the learned encoder, which holds no row and evaluates no kernel."""
-    return DeepKernelizedAutoencoder(**({"network": "stacked"} | overrides))
+    """Return the recipe of the learned map, which holds no row and evaluates no kernel."""
+    return DeepKernelizedAutoencoder(**overrides)
 
 
 def paper(**overrides: Any) -> DeepKernelizedAutoencoder:
@@ -48,28 +47,25 @@ def paper(**overrides: Any) -> DeepKernelizedAutoencoder:
         "n_components": 2000,
         "kernel": "pck",
         "alignment": "frobenius",
-        "network": "stacked",
-        "standardize": False,
-        "layer_norm": False,
-        "hidden_layer_sizes": (500, 500, 2000),
-        "activation": "sigmoid",
-        "code_activation": "sigmoid",
-        "output_activation": "sigmoid",
-        "tied_weights": True,
+        "network": Stack(
+            (500, 500, 2000),
+            activation="sigmoid",
+            code_activation="sigmoid",
+            output_activation="sigmoid",
+            layer_norm=False,
+            tied_weights=True,
+            input_scaling=False,
+        ),
         "alignment_weight": 0.1,
         "batch_size": 200,
         "pretrain_max_iter": 30,
         "max_iter": 100,
         "decoder_max_iter": 0,
         "steps_per_epoch": "pairs",
-        "learning_rate": "constant",
-        "learning_rate_init": 0.001,
-        "early_stopping": False,
+        "optimization": Optimization(learning_rate="constant", learning_rate_init=0.001),
     }
-    if "epoch" in overrides:  # the deprecated name, of which the estimator warns
-        del settings["steps_per_epoch"]
     return DeepKernelizedAutoencoder(**(settings | overrides))
 
 
 #: The recipes by name, for the command line.
-RECIPES = {"default": default, "kernel_layer": kernel_layer, "network": network, "paper": paper}
+RECIPES = {"default": default, "network": network, "paper": paper}

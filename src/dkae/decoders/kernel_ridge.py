@@ -1,13 +1,15 @@
 r"""Kernel ridge regression from codes to rows, on landmark codes: closed form, O(n m²).
 
-With a kernel l on codes and m landmarks among them (all codes, if there are few),
+Linear ridge regression comes first, on standardised codes, because a kernel of distances does not
+see faint coordinates. With a kernel l on codes, m landmarks among them (all codes, if there are
+few) and Z what is left of the standardised rows,
 
-.. math:: \hat x(c) = \bar x + s \odot l(c, L)\, A, \qquad
+.. math:: \hat z(c) = \text{ridge}(c) + l(c, L)\, A, \qquad
     A = \bigl(l(L, C)\, l(C, L) + \alpha\, l(L, L)\bigr)^{-1} l(L, C)\, Z ,
 
-where Z are the standardised rows. With all codes as landmarks it is the pre-image of Bakır et al.
-(2004), A = G Z with G = (l(C, C) + α I)⁻¹. Leave-one-out errors, A_i / G_ii, then choose α; with
-landmarks, rows that are held out do.
+With all codes as landmarks it is the pre-image of Bakır et al. (2004), A = G Z with
+G = (l(C, C) + α I)⁻¹. Leave-one-out errors, A_i / G_ii, then choose α; with landmarks, rows that are
+held out do.
 """
 
 from __future__ import annotations
@@ -23,11 +25,10 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
 from dkae._support.checks import check_choice, check_integer, draw_seed
-from dkae.decoders.ridge import check_alphas, check_pairs
-from dkae.decoders.targets import Doubles, Targets, held_out_mask
+from dkae.decoders.ridge import RidgeDecoder, check_alphas, check_pairs
+from dkae.decoders.targets import Doubles, held_out_mask
 from dkae.kernels.bandwidth import choose_gamma
 from dkae.kernels.pairwise import pairwise_names
-from dkae.statistics import Statistics
 
 #: Candidates for α.
 ALPHAS = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
@@ -80,8 +81,8 @@ class KernelRidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
         The chosen values; γ is None for kernels without one.
     coef_ : array of shape (n_landmarks, n_features)
         A.
-    targets_ : Targets
-        The units of rows.
+    ridge_ : RidgeDecoder
+        The linear regression.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class KernelRidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
         codes, rows = check_pairs(X, y)
         codes = codes.astype(np.float64)
         self.n_features_in_ = codes.shape[1]
-        self.targets_ = Targets.of(Statistics.of(rows))
+        self.ridge_ = RidgeDecoder().fit(codes, rows)
         self.gamma_ = choose_gamma(self.gamma, self.kernel, codes)
         self.landmarks_ = codes[self._choose_landmarks(len(codes))]
         fit = self._fit_exactly if len(self.landmarks_) == len(codes) else self._fit_landmarks
@@ -116,11 +117,13 @@ class KernelRidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
     def predict(self, X: Any) -> Any:
         """Return the rows of codes."""
         check_is_fitted(self)
-        return self.targets_.restored(self._values(np.asarray(X)) @ self.coef_)
+        codes = np.asarray(X, dtype=np.float64)
+        z = self.ridge_.predict_scaled(codes) + self._values(codes) @ self.coef_
+        return self.ridge_.targets_.restored(z)
 
     def _fit_exactly(self, codes: Doubles, rows: Any, alphas: list[float]) -> tuple[float, Doubles]:
         """Return the best α and A, with all codes as landmarks."""
-        gram, z = self._values(codes), self.targets_.scaled(rows)
+        gram, z = self._values(codes), self._left(codes, rows)
         part = _sketch(z)
         best = min(alphas, key=lambda alpha: _left_out_error(gram, part, alpha))
         return best, _solve(_plus_diagonal(gram, best), z)
@@ -148,6 +151,11 @@ class KernelRidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
         rng = np.random.default_rng(draw_seed(self.random_state))
         return np.sort(rng.choice(n, min(n, wanted), replace=False))
 
+    def _left(self, codes: Doubles, rows: Any) -> Doubles:
+        """Return what the linear regression leaves of rows."""
+        left: Doubles = self.ridge_.targets_.scaled(rows) - self.ridge_.predict_scaled(codes)
+        return left
+
     def _values(self, codes: Any) -> Doubles:
         """Return l(codes, L)."""
         values: Doubles = pairwise_kernels(
@@ -166,7 +174,7 @@ class KernelRidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
             chunk = slice(i, i + N_CHUNK_ROWS)
             values = self._values(codes[chunk])
             gram += values.T @ values
-            cross += values.T @ self.targets_.scaled(rows[chunk])
+            cross += values.T @ self._left(codes[chunk], rows[chunk])
         return Moments(gram, cross)
 
 

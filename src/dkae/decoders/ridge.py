@@ -95,8 +95,13 @@ class RidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
     def predict(self, X: Any) -> Any:
         """Return the rows of codes."""
         check_is_fitted(self)
-        a = (np.asarray(X) - self.code_mean_) / self.code_scale_
-        return self.targets_.restored(a @ self.coef_ + self.intercept_)
+        return self.targets_.restored(self.predict_scaled(np.asarray(X)))
+
+    def predict_scaled(self, codes: Any) -> Doubles:
+        """Return the rows of codes in the units of `targets_`."""
+        a = (codes - self.code_mean_) / self.code_scale_
+        predicted: Doubles = a @ self.coef_ + self.intercept_
+        return predicted
 
 
 def check_alphas(alphas: Any) -> list[float]:

@@ -53,6 +53,8 @@ class Kernel(StateMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-le
 
     #: Whether it takes rows with missing values, NaN; one that does not sees means in their place.
     takes_missing: ClassVar[bool] = True
+    #: Whether it is an inner product of explicit features, which ``feature_matrix`` returns.
+    has_features: ClassVar[bool] = False
 
     def __str__(self) -> str:
         """Return its name in error messages."""

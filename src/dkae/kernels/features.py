@@ -42,6 +42,7 @@ class FeatureKernel(Kernel):
     """A kernel that is the inner product of explicit features."""
 
     takes_missing = False
+    has_features = True
 
     @abstractmethod
     def features(self, X: Any) -> Any:

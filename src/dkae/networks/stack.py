@@ -95,9 +95,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
                 f"a Stack maps vectors, but a row of X has the shape {known.shape}: flatten X to "
                 "two dimensions, or pass another network="
             )
-        hidden = hidden_sizes(
-            self.hidden_layer_sizes, (known.n_rows, *known.shape), n_components
-        )
+        hidden = hidden_sizes(self.hidden_layer_sizes, (known.n_rows, *known.shape), n_components)
         output = choose_output_activation(self.output_activation, *known.range)
         network = Autoencoder(
             self._layers([*known.shape, *hidden, n_components], output, generator),
@@ -119,7 +117,9 @@ class Stack(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         down = [output, *up]
         norms = [check_boolean("layer_norm", self.layer_norm)] * n_hidden + [False]
         return [
-            Layer(m, n, activation=a, output_activation=b, tied=tied, norm=norm, generator=generator)
+            Layer(
+                m, n, activation=a, output_activation=b, tied=tied, norm=norm, generator=generator
+            )
             for (m, n), a, b, norm in zip(pairwise(sizes), up, down, norms, strict=False)
         ]
 

@@ -1,7 +1,6 @@
-"""Spectral methods on any kernel: kernel PCA with its Nyström extension, pre-images, clustering."""
+"""Spectral methods on any kernel: kernel PCA with its Nyström extension, and clustering."""
 
 from dkae.spectral.clustering import spectral_clustering, spectral_embedding
 from dkae.spectral.kernel_pca import KernelPCA
-from dkae.spectral.preimage import PreImage
 
-__all__ = ["KernelPCA", "PreImage", "spectral_clustering", "spectral_embedding"]
+__all__ = ["KernelPCA", "spectral_clustering", "spectral_embedding"]

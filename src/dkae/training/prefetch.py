@@ -40,8 +40,8 @@ class Prefetching:
         self._next = (asked, self._threads().submit(self.source.draw, *asked))
         return batch
 
-    def held_out(self) -> Iterator[Batch]:
-        return self.source.held_out()
+    def held_out(self, with_prior: bool) -> Iterator[Batch]:
+        return self.source.held_out(with_prior)
 
     def state_dict(self) -> dict[str, Any]:
         return self.source.state_dict() if self._next is None else self._state
