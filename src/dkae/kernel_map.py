@@ -31,6 +31,7 @@ from dkae.metrics.comparison import compare_grams
 from dkae.metrics.quality import Quality
 from dkae.rows import RowArray, check_row_array, is_row_array, map_rows, row_array
 from dkae.statistics import Statistics
+from dkae.training.callbacks import Record
 from dkae.training.run import Outcome
 
 LOGGER = logging.getLogger("dkae")
@@ -82,6 +83,9 @@ class KernelMap(
     kernel_: Kernel | None
     kernel_scale_: float
     n_components_: int
+    history_: list[Record]
+    #: The optimizer of the pass before, for `partial_fit`.
+    _continued: dict[str, Any] | None
     center_: Floats | None
     scale_: Floats | None
     fill_: Floats | None

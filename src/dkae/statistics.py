@@ -41,7 +41,7 @@ class Statistics(NamedTuple):
         """Read the rows, or those of some ids, once, chunk by chunk; each process its share."""
         n_rows = len(X) if ids is None else len(ids)
         own = present().part(n_rows)
-        if n_rows == len(X):
+        if ids is None or n_rows == len(X):
             chunks = chunks_of(X, N_CHUNK_NUMBERS, own)
         else:
             chunks = (X[part] for part in _in_parts(np.sort(ids)[own], X.shape[1:]))

@@ -8,8 +8,8 @@ few) and Z what is left of the standardised rows,
     A = \bigl(l(L, C)\, l(C, L) + \alpha\, l(L, L)\bigr)^{-1} l(L, C)\, Z ,
 
 With all codes as landmarks it is the pre-image of Bakır et al. (2004), A = G Z with
-G = (l(C, C) + α I)⁻¹. Leave-one-out errors, A_i / G_ii, then choose α; with landmarks, rows that are
-held out do.
+G = (l(C, C) + α I)⁻¹. Leave-one-out errors, A_i / G_ii, then choose α; with landmarks, held-out
+rows do.
 """
 
 from __future__ import annotations
@@ -205,5 +205,5 @@ def _solve(matrix: Doubles, right: Doubles) -> Doubles:
     try:
         solved: Doubles = cho_solve(cho_factor(matrix, check_finite=False), right)
     except np.linalg.LinAlgError:  # a kernel that is not positive definite
-        solved = np.linalg.lstsq(matrix, right, rcond=None)[0]
+        solved = np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], dtype=np.float64)
     return solved

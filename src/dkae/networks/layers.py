@@ -8,9 +8,9 @@ with :math:`W_D = W_E^\top` where weights are tied. A stack composes the encoder
 order, the decoders. Because a stack *is* a list of layers, the network that pretrains layer i is
 ``Autoencoder([layer_i])``, and unfolding costs nothing: the parameters are shared.
 
-Two options go beyond the paper: layer normalisation, without parameters, before the activation of a
-layer, :math:`h = \sigma(\mathrm{LN}(W_E x + b_E))`, and a scaling of the rows before the first layer
-and behind the last.
+Two options go beyond the paper: layer normalisation, without parameters, before the activation of
+a layer, :math:`h = \sigma(\mathrm{LN}(W_E x + b_E))`, and a scaling of the rows before the first
+layer and behind the last.
 
 Kernels are unknown here.
 """

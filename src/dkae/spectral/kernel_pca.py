@@ -157,15 +157,16 @@ class KernelPCA(KernelMap):
         seed = draw_seed(self.random_state)
         view = self._see(rows, np.arange(len(rows)), y, gram, seed)
         kernel = self.kernel_
-        needs_rows = kernel is not None and not kernel.has_features
-        self.rows_ = np.asarray(self._kernel_rows(view.rows, kernel)) if needs_rows else None
+        self.rows_: NDArray[Any] | None = None
+        if kernel is not None and not kernel.has_features:
+            self.rows_ = np.asarray(self._kernel_rows(view.rows, kernel))
         components = self._decompose(view, gram is not None)
         scores = components.scores.astype(rows.dtype, copy=False)
         self._stored_kernel_values = None  # of a file that this model may have come from
         self.eigenvalues_ = components.eigenvalues
         self.coefficients_, self.offset_ = components.coefficients, components.offset
         self.n_components_ = len(components.eigenvalues)
-        self.decoder_ = None
+        self.decoder_: Any = None
         if self.decoder is not None:
             targets = np.asarray(self._filled(view.rows))
             self.decoder_ = make_decoder(self.decoder, len(rows), seed).fit(scores, targets)
