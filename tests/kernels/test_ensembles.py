@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from dkae.kernels.partitions import agreements
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomTreesEmbedding
@@ -26,7 +27,6 @@ from dkae.kernels import (
     normalize,
 )
 from dkae.kernels.compose import SumKernel
-from dkae.kernels.partitions import agreements
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (60, 5)).astype(np.float32)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-
 from dkae.kernels.cluster.starts import INITS, first_means, start_mixtures
 
 ROWS = torch.randn(40, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

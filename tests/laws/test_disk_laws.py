@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from dkae.kernels.labels import IdealKernel
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 
@@ -19,7 +20,6 @@ from dkae.kernels import (
     normalize,
 )
 from dkae.kernels.features import ComputedGram
-from dkae.kernels.labels import IdealKernel
 from dkae.rows import RowArray
 from tests.ids import plain_id
 from tests.laws.test_kernel_laws import KERNELS, RNG, X

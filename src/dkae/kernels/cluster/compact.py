@@ -22,9 +22,9 @@ from scipy import sparse
 from torch import Tensor
 from torch.nn import functional as F
 
+from dkae._support.arrays import smallest_integers
 from dkae.grams import Floats, Rows
 from dkae.kernels.cluster.mixtures import by_size
-from dkae.kernels.partitions import smallest_integers
 
 #: Columns of the Gram matrix that are computed together: their posteriors fit into the caches.
 N_COLUMNS = 256

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from dkae._support.arrays import smallest_integers
 from dkae.kernels.cluster.compact import CompactPosteriors, compress
 from dkae.kernels.cluster.mixtures import Mixtures, equal_sizes, linear_form, moments_of, posteriors
-from dkae.kernels.partitions import smallest_integers
 
 #: Unit round-off of float32.
 ROUND_OFF = 2.0**-24

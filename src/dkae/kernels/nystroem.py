@@ -1,0 +1,78 @@
+r"""Nyström features: codes from kernel values with landmark rows.
+
+With :math:`K = \kappa(L, L)` of the landmarks and :math:`S = \kappa(X, L)` of rows,
+
+.. math:: \Phi = S R, \quad R R^\top = K^{-1}, \qquad \text{codes} = \Phi V = S W, \quad W = R V,
+
+where V holds the leading eigenvectors of :math:`\Phi^\top \Phi` over the rows of `fit`: no other
+directions of the features have larger inner products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dkae.kernels.base import Kernel
+
+Doubles = NDArray[np.float64]
+
+#: Eigenvalues of K below this part of the largest are taken for round-off.
+RANK_TOLERANCE = 1e-7
+#: Rows whose kernel values are held together.
+N_CHUNK_ROWS = 2048
+
+
+def root_of(gram: NDArray[Any]) -> Doubles:
+    """Return R with R Rᵀ = K⁻¹, without directions that are round-off."""
+    gram = gram.astype(np.float64)
+    eigenvalues, vectors = np.linalg.eigh((gram + gram.T) / 2)
+    kept = eigenvalues > RANK_TOLERANCE * max(eigenvalues[-1], np.finfo(np.float64).tiny)
+    root: Doubles = vectors[:, kept] / np.sqrt(eigenvalues[kept])
+    return root
+
+
+class NystroemFeatures:
+    """The map from rows to Nyström codes, for any kernel that can be evaluated at new rows.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Fitted.
+    landmarks : array of shape (m, n_features)
+        Rows whose kernel values with other rows are the features.
+    n_components : int, optional
+        Codes have at most this width. All directions are kept if it is not given, and `fit`
+        only turns them.
+
+    Attributes
+    ----------
+    values : callable
+        κ(·, landmarks), from rows to an array (n, m) in float32.
+    projection : array of shape (m, width)
+        W, or R before `fit`.
+    """
+
+    def __init__(self, kernel: Kernel, landmarks: Any, n_components: int | None = None) -> None:
+        self.values = kernel.towards(landmarks)
+        self.n_components = n_components
+        self.projection: NDArray[Any] = root_of(self.values(landmarks))
+
+    def fit(self, rows: Any) -> Self:
+        """Turn the codes to the leading directions of the features of these rows."""
+        moment = sum((phi := values @ self.projection).T @ phi for values in self._chunks(rows))
+        _, directions = np.linalg.eigh(moment)
+        self.projection = self.projection @ directions[:, ::-1][:, : self.n_components]
+        return self
+
+    def __call__(self, X: Any) -> NDArray[Any]:
+        """Return the codes of rows, in the precision of `projection`."""
+        return np.concatenate([values @ self.projection for values in self._chunks(X)])
+
+    def _chunks(self, rows: Any) -> Iterator[NDArray[Any]]:
+        """Yield kernel values in the precision of `projection`, of a few rows at a time."""
+        for i in range(0, len(rows), N_CHUNK_ROWS):
+            yield self.values(rows[i : i + N_CHUNK_ROWS]).astype(self.projection.dtype, copy=False)
