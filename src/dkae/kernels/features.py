@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from functools import partial
 from typing import Any
 
@@ -69,14 +69,14 @@ class FeatureKernel(Kernel):
         rows = _indexable(X)
         sample = self._gram_of(describe(_take(rows, sample_rows(n, N_SAMPLE_ROWS))))
         n_bytes = _bytes_of(sample.rows) / len(sample) * n
-        is_held = n_bytes <= budget
+        is_held = all(present().gather(n_bytes <= budget))  # by all processes, or by none
         LOGGER.info(
             "%s: features of %d rows take about %s, and may take %s: %s",
             *(self, n, in_words(n_bytes), in_words(budget)),
             "held" if is_held else "computed for each batch",
         )
         return (
-            self._gram_of(shared(describe, rows))
+            self._gram_of(shared(describe, rows, sample.rows))
             if is_held
             else ComputedGram(rows, describe, sample)
         )
@@ -173,21 +173,40 @@ def by_chunks(function: Callable[[Any], Any], X: Any) -> Any:
     return _joined([function(part) for part in chunks_of(as_rows(X), N_CHUNK_NUMBERS)])
 
 
-def shared(describe: Callable[[Any], Any], rows: Any) -> Any:
-    """Return the description of rows; each of several processes computes its share."""
+def shared(describe: Callable[[Any], Any], rows: Any, like: Any) -> Any:
+    """Return the description of rows, each process computing its share; `like` is of some."""
     processes = present()
     if processes.size == 1:
         return describe(rows)
     own = processes.part(len(rows))
     parts = [describe(part) for part in chunks_of(rows, N_CHUNK_NUMBERS, own)]
-    return _joined([part for theirs in processes.gather(parts) for part in theirs])
+    sent = processes.gather_arrays(to_arrays(_joined(parts)) if parts else {})
+    return _joined([from_arrays(arrays, like) for arrays in sent if arrays])
 
 
 def _joined(parts: Sequence[Any]) -> Any:
     first = parts[0]
     if sparse.issparse(first):
         return sparse.vstack(parts, format="csr")
-    return np.concatenate(parts) if isinstance(first, np.ndarray) else type(first).joined(parts)
+    return first.joined(parts) if hasattr(first, "joined") else np.concatenate(parts)
+
+
+def to_arrays(described: Any) -> dict[str, NDArray[Any]]:
+    """Return plain arrays, which processes can send to each other."""
+    if sparse.issparse(described):
+        csr = described.tocsr()
+        arrays = {name: getattr(csr, name) for name in ("data", "indices", "indptr")}
+        return arrays | {"shape": np.array(csr.shape)}
+    is_plain = not hasattr(described, "to_arrays")
+    return {"array": np.asarray(described)} if is_plain else dict(described.to_arrays())
+
+
+def from_arrays(arrays: Mapping[str, NDArray[Any]], like: Any) -> Any:
+    """Return a description like another one."""
+    if sparse.issparse(like):
+        parts = tuple(arrays[name] for name in ("data", "indices", "indptr"))
+        return sparse.csr_array(parts, shape=tuple(arrays["shape"]))
+    return like.from_arrays(arrays) if hasattr(like, "from_arrays") else arrays["array"]
 
 
 def _product(a: Any, b: Any) -> NDArray[Any]:

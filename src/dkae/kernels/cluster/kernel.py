@@ -8,8 +8,8 @@ random starts each. With the posterior :math:`\pi_i(q, g)` of row i under mixtur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -27,9 +27,9 @@ from dkae._support.devices import choose_device
 from dkae._support.processes import present
 from dkae._support.threads import in_threads
 from dkae._support.warning import warn_caller
-from dkae.grams import Floats, Gram, Rows, RowsGram
+from dkae.grams import Floats, Gram, RowsGram
 from dkae.kernels.base import Kernel, vectors
-from dkae.kernels.cluster.compact import CompactPosteriors, compress, concatenate
+from dkae.kernels.cluster.compact import CompactPosteriors, compress
 from dkae.kernels.cluster.em import FitResult, fit_mixtures
 from dkae.kernels.cluster.initialization import INITS, initial_mixtures, unit_of
 from dkae.kernels.cluster.mixtures import COVARIANCES, posteriors
@@ -205,7 +205,7 @@ class ProbabilisticClusterKernel(
         return partial(self._compact, screening=screening, epsilon=epsilon)
 
     def _gram_of(self, described: Any) -> RowsGram:
-        if isinstance(described, _ScaledPosteriors):
+        if isinstance(described, CompactPosteriors):
             return _CompactGram(described, str(self), self)
         return super()._gram_of(described)
 
@@ -277,7 +277,7 @@ class ProbabilisticClusterKernel(
         for i in range(0, len(X), N_CHUNK_ROWS):
             yield posteriors(self._reduce(X[i : i + N_CHUNK_ROWS]), self.mixtures_)
 
-    def _compact(self, X: Any, screening: Screening | None, epsilon: float) -> _ScaledPosteriors:
+    def _compact(self, X: Any, screening: Screening | None, epsilon: float) -> CompactPosteriors:
         """Return compact posteriors, computed by chunks of rows."""
         X = self._check_rows(X, reset=False)
         if screening is None:
@@ -287,8 +287,8 @@ class ProbabilisticClusterKernel(
             starts = range(0, len(X), N_CHUNK_ROWS)
             screen = partial(self._screen, X, screening)
             parts = list(in_threads(screen, starts, self.mixtures_.means.device))
-        compact = concatenate(parts)
-        return _ScaledPosteriors(compact, self._scales(compact.squared_norms()))
+        compact = CompactPosteriors.joined(parts)
+        return replace(compact, scales=self._scales(compact.squared_norms()))
 
     def _screen(self, X: Any, screening: Screening, start: int) -> CompactPosteriors:
         return screening.compress(self._reduce(X[start : start + N_CHUNK_ROWS]))
@@ -315,48 +315,18 @@ class ProbabilisticClusterKernel(
         return tags
 
 
-@dataclass(frozen=True)
-class _ScaledPosteriors:
-    """Compact posteriors, and the factor of each row."""
-
-    posteriors: CompactPosteriors
-    scales: Floats
-
-    def __len__(self) -> int:
-        return len(self.posteriors)
-
-    @property
-    def nbytes(self) -> int:
-        return self.posteriors.nbytes + self.scales.nbytes
-
-    def __getitem__(self, rows: Rows) -> _ScaledPosteriors:
-        return _ScaledPosteriors(self.posteriors[rows], self.scales[rows])
-
-    @staticmethod
-    def joined(parts: Sequence[_ScaledPosteriors]) -> _ScaledPosteriors:
-        """Return the rows of all parts."""
-        posteriors = concatenate([part.posteriors for part in parts])
-        return _ScaledPosteriors(posteriors, np.concatenate([part.scales for part in parts]))
-
-
 class _CompactGram(FeatureGram):
     """The Gram matrix of compact posteriors."""
 
-    def __init__(self, rows: _ScaledPosteriors, name: str, kernel: Kernel) -> None:
+    def __init__(self, rows: CompactPosteriors, name: str, kernel: Kernel) -> None:
         RowsGram.__init__(self, rows, _product, name, kernel)
 
     def feature_matrix(self) -> sparse.csr_array:
-        phi = self.rows.posteriors.to_csr()
-        phi.data *= np.repeat(self.rows.scales, np.diff(phi.indptr))
-        return phi
+        return self.rows.to_csr()
 
 
-def _product(a: _ScaledPosteriors, b: _ScaledPosteriors | None) -> Floats:
-    b = a if b is None else b
-    gram = a.posteriors.product(b.posteriors)
-    gram *= a.scales[:, None]
-    gram *= b.scales
-    return gram
+def _product(a: CompactPosteriors, b: CompactPosteriors | None) -> Floats:
+    return a.product(a if b is None else b)
 
 
 def _reduction(

@@ -148,7 +148,8 @@ class Screening:
             ),
             shape=(n_rows, len(self.mixture_of)),
         )
-        return CompactPosteriors(smallest_integers(top), rest, self.starts)
+        scales = np.ones(n_rows, dtype=np.float32)
+        return CompactPosteriors(smallest_integers(top), rest, self.starts, scales)
 
     def _exact(
         self, moments: Tensor, rows: NDArray[np.int64], columns: NDArray[np.int64]
