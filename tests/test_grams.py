@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer
 
-from dkae.grams import Gram, MatrixGram, RowsGram, as_gram
+from dkae.grams import Gram, MatrixGram, RowsGram, as_gram, check_block, negative_mass, read_block
 from dkae.kernels import PairwiseKernel, Precomputed, TransformerKernel
 
 X = np.random.default_rng(0).normal(size=(150, 4)).astype(np.float32)
@@ -22,7 +22,7 @@ def inner(a, b):
 
 
 class Own(Gram):
-    """A Gram of a user's: two methods, and it computes what it is asked for."""
+    """A custom Gram: two methods."""
 
     def __init__(self):
         self.asked = []
@@ -36,7 +36,7 @@ class Own(Gram):
 
 
 class NotEvenOne:
-    """No Gram by class, but with the two methods of one."""
+    """An object with the two methods of a Gram, of another class."""
 
     def __len__(self):
         return len(X)
@@ -51,7 +51,7 @@ def grams():
     return {
         "rows": RowsGram(X, inner, "inner products"),
         "matrix": MatrixGram(P),
-        "a user's": Own(),
+        "custom": Own(),
         "an object's": as_gram(NotEvenOne(), "mine"),
         "of a kernel": kernel.on(X),
         "of features": features.fit(X).on(X),
@@ -131,7 +131,7 @@ class TestLaws:
 
     @pytest.mark.parametrize("ids", [3, np.zeros((2, 2), dtype=int)], ids=["number", "table"])
     def test_no_set_of_rows(self, name, ids):
-        with pytest.raises(TypeError, match=r"is no set of rows: pass row numbers, a slice or a"):
+        with pytest.raises(TypeError, match=r"does not select rows: pass ids, a slice or a mask"):
             grams()[name][ids]
 
     @pytest.mark.parametrize("ids", [[150], [True, False]])
@@ -225,3 +225,59 @@ def test_the_diagonal_of_many_rows_takes_little_memory():
     tracemalloc.stop()
     np.testing.assert_array_equal(diagonal, np.ones(20_000))
     assert peak < 4 * diagonal.nbytes  # the blocks along it are 64 times as large
+
+
+# --- checks --------------------------------------------------------------------------------------
+
+
+def test_negative_mass_is_the_share_of_the_spectrum():
+    assert negative_mass(np.diag([3.0, 0.0, -1.0])) == 0.25
+    assert negative_mass(P.astype(np.float64)) < 1e-7
+
+
+@pytest.mark.parametrize(("first", "percent"), [(3.0, "25"), (-3.0, "100"), (999.0, "0.1")])
+def test_an_indefinite_gram_is_accepted_with_a_warning_that_gives_the_share(first, percent):
+    with pytest.warns(UserWarning, match=rf"not positive semi-definite.* {percent} % of the mass"):
+        check_block(np.diag(np.float32([first, -1.0])), "gram")
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        (np.zeros((3, 3)), "gram is zero on all of 3 sampled rows: there is nothing to align with"),
+        (
+            np.triu(np.ones((3, 3))),
+            r"gram is not symmetric .*differ from their transposes by up to",
+        ),
+    ],
+    ids=["zero", "asymmetric"],
+)
+def test_samples_that_are_not_grams(block, message):
+    with pytest.raises(ValueError, match=message):
+        check_block(block, "gram")
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        (np.ones((2, 3)), r"mine.block returned shape \(2, 3\), expected \(2, 2\): it must return"),
+        (
+            np.full((2, 2), np.nan),
+            r"mine.block has NaN|mine has NaN or infinite values \(in float32",
+        ),
+        (np.full((2, 2), 1e39), r"mine has NaN or infinite values \(in float32\)"),
+        (
+            np.full((2, 2), -1e16),
+            r"mine has entries up to 1e\+16: numbers beyond 1e15 .*, scale X, o",
+        ),
+        (np.full((2, 2), "a"), "mine.block has entries of type .*: pass real numbers"),
+    ],
+    ids=["shape", "NaN", "inf", "large", "text"],
+)
+def test_blocks_that_are_not_blocks(block, message):
+    class Custom(NotEvenOne):
+        def block(self, rows, columns=None):
+            return block
+
+    with pytest.raises(ValueError, match=message):
+        read_block(as_gram(Custom(), "mine"), np.arange(2))

@@ -333,5 +333,5 @@ def finite_float32(gram: Any, name: str) -> Floats:
             f"{name} has NaN or infinite values (in float32): check the kernel and its parameters"
         )
     if largest > MOST:
-        check_magnitude(block, name, "or divide the kernel by its largest value")
+        check_magnitude(block, name, "scale X, or divide the kernel by its largest value")
     return block

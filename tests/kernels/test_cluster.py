@@ -8,9 +8,10 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
 from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -18,7 +19,7 @@ from dkae.datasets import load_mnist20k
 from dkae.kernels import ProbabilisticClusterKernel
 from dkae.kernels.cluster import kernel as cluster
 from dkae.kernels.cluster import screening
-from dkae.kernels.cluster.compact import compress, concatenate
+from dkae.kernels.cluster.compact import CompactPosteriors, compress
 from dkae.kernels.cluster.mixtures import moments_of, posteriors
 
 SMALL = ProbabilisticClusterKernel(5, 3, random_state=0)
@@ -26,8 +27,6 @@ SMALL = ProbabilisticClusterKernel(5, 3, random_state=0)
 
 @pytest.fixture(scope="module", name="X")
 def rows() -> np.ndarray:
-    from sklearn.datasets import load_digits
-
     return (load_digits().data[:400] / 16).astype(np.float32)
 
 
@@ -84,10 +83,11 @@ def test_real_digits_align_with_their_classes_as_in_the_paper():
 def test_full_covariance_in_the_span_is_full_covariance(n_features):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, n_features)) + 4 * rng.integers(0, 2, (40, 1))
+    X /= 5  # to the unit 1
     kernel = ProbabilisticClusterKernel(
         2, 2, covariance_type="full", reg_covar=0.1, random_state=0, tolerance=0
     ).fit(X)
-    new = rng.standard_normal((30, n_features)) + 2
+    new = (rng.standard_normal((30, n_features)) + 2) / 5
     seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)
     sample = X[np.random.default_rng(seed).choice(40, 40, replace=False)]
     rank = min(39, n_features)
@@ -144,12 +144,6 @@ def test_threads_make_no_difference(X, monkeypatch):
     assert warnings.filters == filters
 
 
-def test_mixtures_depend_on_their_own_seed_only(X):
-    few, many = (ProbabilisticClusterKernel(G, 3, random_state=0).fit(X) for G in (3, 5))
-    n = few.transform(X[:1]).shape[1]
-    np.testing.assert_allclose(many.transform(X)[:, :n], few.transform(X), atol=1e-6)
-
-
 def test_seeds(X):
     a, b, c = (clone(SMALL).set_params(random_state=s).fit(X).gram(X) for s in (0, 0, 1))
     np.testing.assert_array_equal(a, b)
@@ -174,17 +168,35 @@ def test_the_origin_does_not_matter(covariance_type):
     np.testing.assert_allclose(far, near, atol=1e-4)
 
 
-def test_rows_beyond_the_range_of_float32_squares():
+def test_rows_too_large_for_float32_arithmetic():
     X = np.random.default_rng(0).standard_normal((80, 10))
-    far = 1e20 * np.random.default_rng(1).standard_normal((20, 10))
-    compact, exact = (clone(SMALL).set_params(tolerance=t).fit(X).gram(far) for t in (1e-3, 0))
+    kernel = clone(SMALL).fit(X)
+    for call in (kernel.fit, kernel.transform, kernel.gram, lambda X: kernel.on(X).block([0])):
+        with pytest.raises(ValueError, match=r"X has entries up to .*e\+20: .* scale X"):
+            call(1e20 * X)
+    compact, exact = (clone(SMALL).set_params(tolerance=t).fit(X).gram(1e14 * X) for t in (1e-3, 0))
     np.testing.assert_allclose(compact, exact, atol=1e-3)
 
 
-def test_rows_beyond_float64_squares_are_refused():
-    X = np.random.default_rng(0).standard_normal((80, 10))
-    with pytest.raises(ValueError, match="posteriors are not finite: rows are too far"):
-        clone(SMALL).fit(X).transform(1e200 * X)
+@pytest.mark.parametrize("covariance_type", ["diag", "spherical", "full"])
+@pytest.mark.parametrize("factor", [1e-4, 1e4])
+def test_the_kernel_does_not_depend_on_a_power_of_ten(covariance_type, factor):
+    """F6: with an absolute reg_covar, iris x 1e-4 has the same kernel value everywhere."""
+    iris = load_iris().data
+    kernel = clone(SMALL).set_params(covariance_type=covariance_type, max_components=8)
+    expected = clone(kernel).fit(iris).gram(iris)
+    assert expected.std() > 0.2
+    for dtype in (np.float32, np.float64):
+        scaled = (factor * iris).astype(dtype)
+        gram = clone(kernel).fit(scaled).gram(scaled)
+        np.testing.assert_allclose(gram, expected, atol=1e-3)
+
+
+def test_reg_covar_is_itself_for_pixels_in_the_unit_interval(X):
+    mnist = load_mnist20k(scaled=True)
+    for rows in (X, mnist.data[mnist.train], mnist.data[mnist.test]):
+        few = ProbabilisticClusterKernel(3, 1, random_state=0).fit(rows)
+        assert float(few.mixtures_.covariances.min()) == pytest.approx(1e-6, rel=1e-3)
 
 
 class TestScreening:
@@ -273,6 +285,7 @@ class TestNormalisation:
 
 
 class TestCompactForm:
+    @settings(deadline=None)
     @given(
         seed=st.integers(0, 1000),
         sharpness=st.sampled_from([0.5, 5.0, 30.0]),
@@ -294,11 +307,11 @@ class TestCompactForm:
     def test_one_byte_for_each_row_and_mixture_where_posteriors_are_sharp(self):
         sizes = [3] * 50
         posteriors = torch.eye(3).repeat(40, 50).double()
-        assert compress(posteriors, sizes, 1e-4).nbytes == 120 * 50 + 4 * 121
+        assert compress(posteriors, sizes, 1e-4).nbytes == 120 * 50 + 4 * 121 + 4 * 120
 
     def test_rectangular_products_and_parts(self, X):
         kernel = clone(SMALL).fit(X)
-        compact = kernel.on(X).rows.posteriors
+        compact = kernel.on(X).rows
         rows, columns = np.array([7, 3, 99]), np.array([4, 7])
         whole = compact.product(compact)
         part = compact[rows].product(compact[columns])
@@ -307,7 +320,7 @@ class TestCompactForm:
     def test_concatenation(self):
         posteriors = torch.rand(30, 6).double().view(30, 2, 3).softmax(dim=2).flatten(1)
         whole = compress(posteriors, [3, 3], 1e-3)
-        joined = concatenate(
+        joined = CompactPosteriors.joined(
             [compress(posteriors[i : i + 7], [3, 3], 1e-3) for i in range(0, 30, 7)]
         )
         np.testing.assert_array_equal(joined.transposed().T, whole.transposed().T)
@@ -317,7 +330,7 @@ class TestCompactForm:
         mnist = load_mnist20k(scaled=True)
         kernel = ProbabilisticClusterKernel(random_state=0).fit(mnist.data)
         prior = kernel.on(mnist.data[:300])
-        assert prior.rows.posteriors.nbytes / 300 < 2_500
+        assert prior.rows.nbytes / 300 < 2_500
 
 
 class TestBadInput:

@@ -6,14 +6,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from dkae.kernels.labels import IdealKernel
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 
 from dkae.kernels import (
     FeatureKernel,
     ForestKernel,
-    Precomputed,
     ProbabilisticClusterKernel,
     TransformerKernel,
     center,
@@ -35,21 +33,16 @@ FEATURES = [kernel for kernel in KERNELS if isinstance(kernel, FeatureKernel)]
 every_feature_kernel = pytest.mark.parametrize("kernel", FEATURES, ids=plain_id)
 
 
-def knows_its_rows(kernel):
-    parts = getattr(kernel, "kernels", [kernel])
-    return any(isinstance(part, Precomputed | IdealKernel) for part in parts)
-
-
 def of_any_rows(kernels):
     return pytest.mark.parametrize(
-        "kernel", [kernel for kernel in kernels if not knows_its_rows(kernel)], ids=plain_id
+        "kernel", [kernel for kernel in kernels if kernel.knows_new_rows], ids=plain_id
     )
 
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    """Let every kernel read a few rows at a time, and nobody all of them."""
-    for name in ("features.N_CHUNK_NUMBERS", "rows.N_CHUNK_NUMBERS"):
+    """Let every kernel read a few rows at a time, and none all of them."""
+    for name in ("features.N_CHUNK_NUMBERS", "known_rows.N_CHUNK_NUMBERS"):
         monkeypatch.setattr(f"dkae.kernels.{name}", N_CHUNK * X.shape[1])
     for name in ("compose.N_CHUNK_ROWS", "cluster.kernel.N_CHUNK_ROWS"):
         monkeypatch.setattr(f"dkae.kernels.{name}", N_CHUNK)
@@ -152,7 +145,7 @@ def test_fit_reads_a_sample_or_chunks(kernel):
 
 
 def test_a_forest_is_fitted_to_a_sample(monkeypatch):
-    monkeypatch.setattr("dkae.kernels.partitions.N_FIT_ROWS", 15)
+    monkeypatch.setattr("dkae.kernels.forests.N_FIT_ROWS", 15)
     kernel, store = clone(next(k for k in FEATURES if isinstance(k, ForestKernel))), Store(X)
     kernel.fit(store)
     assert store.most == 15

@@ -10,7 +10,14 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from dkae import rows as rows_module
-from dkae._support.arrays import as_array, check_out, finite_numbers, naming, real_numbers
+from dkae._support.arrays import (
+    as_array,
+    check_magnitude,
+    check_out,
+    finite_numbers,
+    naming,
+    real_numbers,
+)
 from dkae.rows import RowArray, as_rows, write_rows
 from tests.stores import Results
 
@@ -94,6 +101,30 @@ def test_numbers_that_are_not_finite():
     for bad in (np.array([1, np.inf]), sparse.csr_array([[1, np.nan]])):
         with pytest.raises(ValueError, match=r"^the kernel has NaN or infinite values: scale X"):
             finite_numbers(bad, "the kernel", "scale X")
+
+
+@pytest.mark.parametrize(
+    ("values", "largest"),
+    [
+        (np.array([1.0, -3e20]), r"3e\+20"),
+        (np.array([np.nan, 2e15, 1]), r"2e\+15"),
+        (np.array([2**63], dtype=np.uint64), r"9.22e\+18"),
+        (sparse.csr_array([[0, 1e17]]), r"1e\+17"),
+        (np.float32([[np.inf]]), "inf"),
+    ],
+    ids=["negative", "with a gap", "whole", "sparse", "infinite"],
+)
+def test_numbers_that_are_too_large(values, largest):
+    message = (
+        rf"^X has entries up to {largest}: numbers beyond 1e15 leave float32 arithmetic, scale"
+    )
+    with pytest.raises(ValueError, match=message + r" X \(for example with standardize=True, or"):
+        check_magnitude(values, "X")
+
+
+@pytest.mark.parametrize("values", [[], [1e15, -1e15], [np.nan], [True], np.uint8([200])], ids=str)
+def test_all_other_numbers_pass(values):
+    check_magnitude(np.asarray(values), "X")
 
 
 # --- arrays that results are written to ----------------------------------------------------------

@@ -97,19 +97,19 @@ def finite_numbers(values: Any, name: str, remedy: str) -> Any:
 def check_magnitude(
     values: Any,
     name: str,
-    remedy: str = "for example with standardize=True, or divide by its largest entry",
+    remedy: str = "scale X (for example with standardize=True, or divide by its largest entry)",
 ) -> None:
-    """Raise if a number, dense or sparse, is larger than `MOST`. NaN passes."""
+    """Raise if a number, dense or sparse, is larger than `MOST`; NaN passes."""
     numbers = values.data if sparse.issparse(values) else values
     if not numbers.size:
         return
     largest = largest_entry(numbers)
     if np.isnan(largest):  # a missing value
-        largest = float(np.nanmax(np.abs(numbers), initial=0))
+        largest = float(np.fmax.reduce(np.abs(numbers), axis=None))
     if largest > MOST:
         raise ValueError(
-            f"{name} has entries up to {largest:.3g}: numbers beyond {MOST:g} leave float32 "
-            f"arithmetic, scale X ({remedy})"
+            f"{name} has entries up to {largest:.3g}: numbers beyond 1e15 leave float32 "
+            f"arithmetic, {remedy}"
         )
 
 

@@ -31,11 +31,12 @@ import torch
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import (
     additive_chi2_kernel,
-    cosine_similarity,
+    check_pairwise_arrays,
     euclidean_distances,
     linear_kernel,
     manhattan_distances,
 )
+from sklearn.utils.extmath import row_norms
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -94,6 +95,19 @@ def _chi2_distances(X: Any, Y: Any = None) -> NDArray[Any]:
     return distances
 
 
+def _cosines(X: Any, Y: Any = None) -> NDArray[Any]:
+    X, Y = check_pairwise_arrays(X, Y)
+    # Not `normalize`, which takes lengths below 1e-6 for zero.
+    a = X / _lengths(X)
+    cosines: NDArray[Any] = a @ (a if Y is X else Y / _lengths(Y)).T
+    return cosines
+
+
+def _lengths(rows: NDArray[Any]) -> NDArray[Any]:
+    lengths: NDArray[Any] = row_norms(rows)[:, None]
+    return np.where(lengths > 0, lengths, lengths.dtype.type(1))
+
+
 def _center(rows: Tensor) -> Tensors:
     # Around their mean: far from the origin, the squares of float32 would cancel.
     mean = rows.mean(dim=0)
@@ -113,7 +127,7 @@ def _unit(rows: Tensor) -> Tensor:
 SQUARED_DISTANCE = Quantity(partial(euclidean_distances, squared=True), _center, _squared_distances)
 L1_DISTANCE = Quantity(manhattan_distances, lambda y: (y,), lambda x, y: torch.cdist(x, y, p=1))
 INNER_PRODUCT = Quantity(linear_kernel, lambda y: (y.T,), torch.matmul)
-COSINE = Quantity(cosine_similarity, lambda y: (_unit(y).T,), lambda x, y: _unit(x) @ y)
+COSINE = Quantity(_cosines, lambda y: (_unit(y).T,), lambda x, y: _unit(x) @ y)
 CHI2_DISTANCE = Quantity(_chi2_distances)
 
 
