@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from scipy import sparse
-from sklearn.ensemble import RandomForestRegressor, RandomTreesEmbedding
+from sklearn.ensemble import RandomTreesEmbedding
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import StandardScaler
@@ -22,7 +22,6 @@ from dkae.kernels import (
     TransformerKernel,
     center,
     features,
-    ideal_kernel,
     normalize,
 )
 from dkae.kernels.cluster.screening import Screening
@@ -59,15 +58,6 @@ def is_computed(gram):
 
 
 # --- the choice ----------------------------------------------------------------------------------
-
-
-def test_few_rows_are_held_without_a_look(monkeypatch):
-    monkeypatch.setattr("dkae.kernels.features.default_budget", lambda: 0)
-    kernel = Squares()
-    assert not is_computed(kernel.on(X[:1024]))
-    assert kernel.calls == [1024]
-    assert is_computed(kernel.on(X[:1025]))
-    assert kernel.calls == [1024, 256]
 
 
 def test_many_rows_are_held_if_they_fit(monkeypatch):
@@ -133,31 +123,6 @@ def test_features_of_rows_and_columns_are_computed_once_each():
     assert sorted(kernel.calls) == sorted([len(ROWS), len(COLUMNS)])
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        pytest.param(ForestKernel(n_estimators=20, random_state=0).fit(X), id="forest"),
-        pytest.param(
-            ForestKernel(RandomForestRegressor(5).fit(X, X[:, 0])).fit(X), id="forest, given"
-        ),
-        pytest.param(clusters(tolerance=0), id="dense"),
-    ],
-)
-def test_discrete_and_exact_features_agree_to_the_last_digit(kernel):
-    held, computed = kernel.on(X), kernel.on(X, cache_bytes=0)
-    np.testing.assert_array_equal(computed.block(ROWS), held.block(ROWS))
-    np.testing.assert_array_equal(computed.block(ROWS, COLUMNS), held.block(ROWS, COLUMNS))
-
-
-@pytest.mark.parametrize("normalization", ["mixtures", "max", "cosine"])
-def test_compact_posteriors_agree_to_round_off(normalization):
-    kernel = clusters(normalize=normalization)
-    held, computed = kernel.on(X), kernel.on(X, cache_bytes=0)
-    for size in (1, 3, 300, 700):
-        rows = np.random.default_rng(size).permutation(len(X))[:size]
-        np.testing.assert_allclose(computed.block(rows), held.block(rows), atol=2e-6)
-
-
 @pytest.mark.parametrize("kind", [list, pd.Series, np.array])
 def test_rows_may_be_texts(kind):
     texts = [f"{'a ' * (i % 3)}{'b ' * (i % 5)}c" for i in range(30)]
@@ -173,13 +138,6 @@ def test_rows_may_be_of_any_kind(kind):
     kernel = TransformerKernel(StandardScaler(with_mean=False).fit(X))
     held, computed = (kernel.on(kind(X), cache_bytes=b) for b in (1e9, 0))
     np.testing.assert_allclose(computed.block(ROWS), held.block(ROWS), rtol=1e-6)
-
-
-def test_names_of_columns_are_kept():
-    table = pd.DataFrame(X, columns=list("abcdef"))
-    kernel = ProbabilisticClusterKernel(3, 1, random_state=0, reg_covar=1e-2).fit(table)
-    gram = kernel.on(table, cache_bytes=0)  # a warning of names that are missing would be an error
-    np.testing.assert_allclose(gram.block(ROWS), kernel.on(table).block(ROWS), atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, sparse.csr_array])
@@ -210,15 +168,6 @@ def test_the_screening_of_mixtures_is_made_once(monkeypatch):
 
 
 # --- others --------------------------------------------------------------------------------------
-
-
-def test_kernels_without_features_ignore_it():
-    labels = ideal_kernel(np.arange(len(X)) % 3)
-    for kernel in (PairwiseKernel("rbf"), labels):
-        kernel.fit(X)
-        gram = kernel.on(X, cache_bytes=0)
-        assert not is_computed(gram)
-        np.testing.assert_array_equal(gram.block(ROWS), kernel.on(X).block(ROWS))
 
 
 def test_custom_kernels_without_the_parameter():

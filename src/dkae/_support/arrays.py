@@ -1,6 +1,6 @@
 """The door for arrays: each is converted and checked here, and errors name the parameter.
 
-NumPy, torch, pandas and SciPy say what is wrong with an array, but not which one it is.
+NumPy, torch, pandas and SciPy name the fault of an array, but not the parameter.
 """
 
 import re

@@ -147,6 +147,8 @@ class TransformerKernel(FeatureKernel):
         not even by ``sklearn.base.clone``.
     """
 
+    needs_rows = False
+
     def __init__(self, transformer: Any) -> None:
         self.transformer = transformer
 

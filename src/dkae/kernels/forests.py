@@ -75,6 +75,10 @@ class ForestKernel(FeatureKernel):
         # get_params(deep=False) passes the fitted forest on, not a copy.
         return ForestKernel(**self.get_params(deep=False))
 
+    @property
+    def needs_rows(self) -> bool:  # type: ignore[override]
+        return self.forest is None
+
     def fit(self, X: Any, y: object = None) -> Self:
         if self.forest is not None:
             check_fitted(self.forest, "forest", "apply")

@@ -135,6 +135,8 @@ class FunctionKernel(Kernel):
     Unlike scikit-learn's kernel callables it takes whole arrays, not single rows: one call a batch.
     """
 
+    needs_rows = False
+
     def __init__(
         self, function: Callable[..., Any], params: Mapping[str, Any] | None = None
     ) -> None:
@@ -154,6 +156,7 @@ class GaussianProcessKernel(Kernel):
     """A kernel of ``sklearn.gaussian_process.kernels``, sums and products included."""
 
     takes_missing = False
+    needs_rows = False
 
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
