@@ -73,11 +73,14 @@ def test_a_kernel_without_a_formula_in_torch():
 
 
 def test_a_subclass_is_not_taken_for_its_parent():
+    assert PairwiseKernel("rbf").has_formula
+
     class Twice(PairwiseKernel):
         def evaluate(self, X, Y):
             return 2 * super().evaluate(X, Y)
 
     twice, once = Twice("rbf").fit(X), PairwiseKernel("rbf").fit(X)
+    assert not twice.has_formula
     np.testing.assert_array_equal(twice.towards(Y)(X), 2 * once.gram(X, Y))
 
 
@@ -92,6 +95,14 @@ def test_rbf_far_from_the_origin_keeps_its_digits(shift):
 def test_cosine_of_a_zero_row_is_zero():
     zero = np.zeros((1, 4), np.float32)
     assert not PairwiseKernel("cosine").fit(X).towards(Y)(zero).any()
+
+
+@every_name
+def test_images_are_vectors(name):
+    kernel, image = PairwiseKernel(name).fit(X), (-1, 2, 2)
+    np.testing.assert_array_equal(kernel.gram(X.reshape(image)), kernel.gram(X))
+    towards = kernel.towards(Y.reshape(image))
+    np.testing.assert_array_equal(towards(X.reshape(image)), kernel.towards(Y)(X))
 
 
 @every_name

@@ -73,6 +73,11 @@ class Formula:
         values: NDArray[Any] = self.function(np, self.quantity.of_arrays(X, Y), **params)
         return values
 
+    def prepared(self, rows: Tensor) -> Tensors:
+        """Return all that depends on the rows alone, for `of_tensors`."""
+        assert self.quantity.prepare is not None
+        return self.quantity.prepare(rows)
+
     def of_tensors(self, x: Tensor, prepared: Tensors, params: Mapping[str, float]) -> Tensor:
         """Return κ(x, rows) of rows that are prepared, with gradients in x."""
         assert self.quantity.of_tensors is not None
@@ -181,7 +186,7 @@ class FormulaRows:
     prepared: Tensors
 
     def __call__(self, X: Any) -> Floats:
-        x = torch.from_numpy(np.require(X, np.float32, ["C_CONTIGUOUS", "WRITEABLE"]))
+        x = torch.from_numpy(np.require(X, np.float32, ["C_CONTIGUOUS", "WRITEABLE"])).flatten(1)
         with torch.no_grad():
             values = FORMULAS[self.metric].of_tensors(x, self.prepared, self.params)
         return finite_float32(values.numpy(), self.name)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkae._support.arrays import REAL_KINDS, as_array, naming
 from dkae.grams import (
+    N_CHUNK_ROWS,
     Floats,
     Gram,
     MatrixGram,
@@ -30,8 +31,6 @@ from dkae.rows import as_rows, chunks_of
 
 #: The label of a row without a label, as in scikit-learn's semi-supervised methods.
 UNLABELLED = -1
-#: Rows of a matrix that are checked together.
-N_CHUNK_ROWS = 256
 
 
 class KnownRowsKernel(Kernel):

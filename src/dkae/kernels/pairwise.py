@@ -79,22 +79,26 @@ class PairwiseKernel(Kernel):
         with _naming(X, Y):
             return FORMULAS[self.metric].of_arrays(X, Y, self._params())
 
+    @property
+    def has_formula(self) -> bool:  # type: ignore[override]
+        # A subclass may compute something else.
+        return type(self) is PairwiseKernel and FORMULAS[self.metric].is_in_torch
+
     def torch(self, x: Tensor, rows: Tensor) -> Tensor:
         """Return κ(x, rows) in torch, with gradients in x; not for the two χ² kernels."""
         check_is_fitted(self)
-        formula = FORMULAS[self.metric]
-        if formula.quantity.prepare is None:
+        if not self.has_formula:
             raise ValueError(f"{self} has no formula in torch: use gram(X, Y)")
-        return formula.of_tensors(x, formula.quantity.prepare(rows), self._params())
+        formula = FORMULAS[self.metric]
+        return formula.of_tensors(x, formula.prepared(rows), self._params())
 
     def towards(self, rows: Any) -> RowsFunction:
         """Return κ(·, rows), by the formula in torch and float32 if the kernel has one."""
         check_is_fitted(self)
-        prepare = FORMULAS[self.metric].quantity.prepare
-        # A subclass may compute something else.
-        if prepare is None or type(self) is not PairwiseKernel:
+        if not self.has_formula:
             return super().towards(rows)
-        prepared = prepare(torch.tensor(vectors(as_rows(rows)), dtype=torch.float32))
+        held = torch.tensor(vectors(as_rows(rows)), dtype=torch.float32)
+        prepared = FORMULAS[self.metric].prepared(held)
         return FormulaRows(str(self), self.metric, self._params(), prepared)
 
     def check_params(self) -> None:
