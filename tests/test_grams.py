@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer
 
-from dkae.grams import Gram, MatrixGram, RowsGram, as_gram
+from dkae.grams import Gram, MatrixGram, RowsGram, as_gram, check_block, negative_mass, read_block
 from dkae.kernels import PairwiseKernel, Precomputed, TransformerKernel
 
 X = np.random.default_rng(0).normal(size=(150, 4)).astype(np.float32)
@@ -22,7 +22,7 @@ def inner(a, b):
 
 
 class Own(Gram):
-    """A Gram of a user's: two methods, and it computes what it is asked for."""
+    """A custom Gram: two methods."""
 
     def __init__(self):
         self.asked = []
@@ -36,7 +36,7 @@ class Own(Gram):
 
 
 class NotEvenOne:
-    """No Gram by class, but with the two methods of one."""
+    """An object with the two methods of a Gram, of another class."""
 
     def __len__(self):
         return len(X)
@@ -51,7 +51,7 @@ def grams():
     return {
         "rows": RowsGram(X, inner, "inner products"),
         "matrix": MatrixGram(P),
-        "a user's": Own(),
+        "custom": Own(),
         "an object's": as_gram(NotEvenOne(), "mine"),
         "of a kernel": kernel.on(X),
         "of features": features.fit(X).on(X),
@@ -86,68 +86,53 @@ class TestLaws:
     def test_diagonal(self, name):
         close(grams()[name].diagonal(), P.diagonal())
 
-    @pytest.mark.parametrize(
-        "ids",
-        [[7, 2, 2], np.array([-1, 0]), slice(3, 90, 7), slice(None, None, -1), X[:, 0] > 0],
-        ids=["numbers", "from the end", "slice", "backwards", "mask"],
-    )
-    def test_parts(self, name, ids):
-        part, numbers = grams()[name][ids], np.arange(150)[ids]
-        assert len(part) == len(numbers)
-        some = np.arange(len(numbers))[::2]
-        close(part.block(some), P[np.ix_(numbers[some], numbers[some])])
-        close(part.block(some, some[:1]), P[np.ix_(numbers[some], numbers[some[:1]])])
+    def test_parts(self, name):
+        numbers, backwards = [7, 2, 2], slice(None, None, -1)
+        for ids in (numbers, np.array([-1, 0]), slice(3, 90, 7), backwards, X[:, 0] > 0):
+            part, numbers = grams()[name][ids], np.arange(150)[ids]
+            assert len(part) == len(numbers)
+            some = np.arange(len(numbers))[::2]
+            close(part.block(some), P[np.ix_(numbers[some], numbers[some])])
+            close(part.block(some, some[:1]), P[np.ix_(numbers[some], numbers[some[:1]])])
 
-    def test_parts_of_parts(self, name):
-        part = grams()[name][10:100][::3]
-        close(part.block(np.arange(3)), P[np.ix_([10, 13, 16], [10, 13, 16])])
-
-    @pytest.mark.parametrize(
-        ("combine", "expected"),
-        [
+    def test_algebra(self, name):
+        ids = np.array([0, 17, 4])
+        for combine, expected in (
             (lambda g: g + MatrixGram(P), 2 * P),
             (lambda g: g * MatrixGram(P), P * P),
             (lambda g: 3 * g, 3 * P),
             (lambda g: g * np.float64(0.5), 0.5 * P),
             (lambda g: np.float64(0.5) * g, 0.5 * P),
             (lambda g: np.int64(2) * g + g * g, 2 * P + P * P),
-            (lambda g: (g + g)[20:40] * 2, None),
-        ],
-        ids=["sum", "product", "scaled", "right", "by NumPy", "all", "part"],
-    )
-    def test_algebra(self, name, combine, expected):
-        gram = combine(grams()[name])
-        if expected is None:
-            expected = 4 * P[20:40, 20:40]
-        rows = np.array([0, 17, 4])
-        close(gram.block(rows, rows[:2]), expected[np.ix_(rows, rows[:2])])
-        close(gram.diagonal(), expected.diagonal())
-        assert gram.kernel is None or len(gram) == 20
+            (lambda g: (g + g)[20:40] * 2, 4 * P[20:40, 20:40]),
+        ):
+            gram = combine(grams()[name])
+            close(gram.block(ids, ids[:2]), expected[np.ix_(ids, ids[:2])])
+            close(gram.diagonal(), expected.diagonal())
 
     def test_pickling(self, name):
         gram = grams()[name] * 2
         copy = pickle.loads(pickle.dumps(gram))
         np.testing.assert_array_equal(copy.block(ROWS), gram.block(ROWS))
 
-    @pytest.mark.parametrize("ids", [3, np.zeros((2, 2), dtype=int)], ids=["number", "table"])
-    def test_no_set_of_rows(self, name, ids):
-        with pytest.raises(TypeError, match=r"is no set of rows: pass row numbers, a slice or a"):
-            grams()[name][ids]
+    def test_ids_that_do_not_select_rows(self, name):
+        for ids in (3, np.zeros((2, 2), dtype=int)):
+            with pytest.raises(TypeError, match="does not select rows: pass ids, a slice"):
+                grams()[name][ids]
+        for ids in ([150], [True, False]):
+            with pytest.raises(IndexError):
+                grams()[name][ids]
 
-    @pytest.mark.parametrize("ids", [[150], [True, False]])
-    def test_rows_that_are_not_there(self, name, ids):
-        with pytest.raises(IndexError):
-            grams()[name][ids]
+    def test_only_grams_and_numbers_combine(self, name):
+        gram = grams()[name]
+        for other in ("2", None, P, [1]):
+            for combine in (operator.add, operator.mul):
+                with pytest.raises(TypeError):
+                    combine(gram, other)
+                with pytest.raises(TypeError):
+                    combine(other, gram)
 
-    @pytest.mark.parametrize("other", ["2", None, P, [1]], ids=["text", "None", "array", "list"])
-    @pytest.mark.parametrize("combine", [operator.add, operator.mul])
-    def test_only_grams_and_numbers_combine(self, name, other, combine):
-        with pytest.raises(TypeError):
-            combine(grams()[name], other)
-        with pytest.raises(TypeError):
-            combine(other, grams()[name])
-
-    def test_it_is_no_list_of_rows(self, name):
+    def test_it_cannot_be_iterated(self, name):
         with pytest.raises(TypeError, match="not iterable"):
             list(grams()[name])
 
@@ -169,12 +154,6 @@ def test_a_gram_is_taken_as_it_is():
     own = Own()
     assert as_gram(own, "mine") is own
     assert own.asked == []
-
-
-def test_only_small_blocks_are_asked_for_the_diagonal():
-    own = Own()
-    close(own.diagonal(), P.diagonal())
-    assert max(own.asked) <= 64
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, bool])
@@ -203,18 +182,9 @@ def test_numbers_keep_their_precision(dtype):
         (MatrixGram(P)[[]], "mine is empty"),
     ],
 )
-def test_what_is_no_gram(matrix, message):
+def test_values_that_are_not_grams(matrix, message):
     with pytest.raises(ValueError, match=message):
         as_gram(matrix, "mine")
-
-
-def test_an_unfinished_class():
-    class HalfGram(Gram):
-        def __len__(self):
-            return 3
-
-    with pytest.raises(TypeError, match="abstract method"):
-        HalfGram()
 
 
 def test_the_diagonal_of_many_rows_takes_little_memory():
@@ -225,3 +195,59 @@ def test_the_diagonal_of_many_rows_takes_little_memory():
     tracemalloc.stop()
     np.testing.assert_array_equal(diagonal, np.ones(20_000))
     assert peak < 4 * diagonal.nbytes  # the blocks along it are 64 times as large
+
+
+# --- checks --------------------------------------------------------------------------------------
+
+
+def test_negative_mass_is_the_share_of_the_spectrum():
+    assert negative_mass(np.diag([3.0, 0.0, -1.0])) == 0.25
+    assert negative_mass(P.astype(np.float64)) < 1e-7
+
+
+@pytest.mark.parametrize(("first", "percent"), [(3.0, "25"), (-3.0, "100"), (999.0, "0.1")])
+def test_an_indefinite_gram_is_accepted_with_a_warning_that_gives_the_share(first, percent):
+    with pytest.warns(UserWarning, match=rf"not positive semi-definite.* {percent} % of the mass"):
+        check_block(np.diag(np.float32([first, -1.0])), "gram")
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        (np.zeros((3, 3)), "gram is zero on all of 3 sampled rows: there is nothing to align with"),
+        (
+            np.triu(np.ones((3, 3))),
+            r"gram is not symmetric .*differ from their transposes",
+        ),
+    ],
+    ids=["zero", "asymmetric"],
+)
+def test_samples_that_are_not_grams(block, message):
+    with pytest.raises(ValueError, match=message):
+        check_block(block, "gram")
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        (np.ones((2, 3)), r"mine.block returned shape \(2, 3\), expected \(2, 2\): it must return"),
+        (
+            np.full((2, 2), np.nan),
+            "mine has NaN or infinite values",
+        ),
+        (np.full((2, 2), 1e39), r"infinite values \(in float32\)"),
+        (
+            np.full((2, 2), -1e16),
+            r"mine has entries up to 1e\+16: numbers beyond 1e15 .*, scale X",
+        ),
+        (np.full((2, 2), "a"), "mine.block has entries of type .*: pass real numbers"),
+    ],
+    ids=["shape", "NaN", "inf", "large", "text"],
+)
+def test_blocks_that_are_not_blocks(block, message):
+    class Custom(NotEvenOne):
+        def block(self, rows, columns=None):
+            return block
+
+    with pytest.raises(ValueError, match=message):
+        read_block(as_gram(Custom(), "mine"), np.arange(2))

@@ -12,9 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkae._support.warning import warn_caller
 from dkae.kernels import Kernel, is_fitted, make_kernel
-
-#: Two processors may differ so much, relative to the largest value.
-TOLERANCE = 1e-2
+from dkae.kernels.recognition import check_same_values, values_on
 
 
 class AttachedKernel:
@@ -32,15 +30,14 @@ class AttachedKernel:
         """Return κ on the probe rows, which identify a kernel; None if it has no values there."""
         if self.kernel_ is None:
             return self._stored_kernel_values
-        try:
-            values = self._values_of(self.kernel_)
-        except Exception:  # it has values for known rows only, or for no rows like these
-            return None
-        return values if values is not None and np.isfinite(values).all() else None
-
-    def _values_of(self, kernel: Kernel) -> NDArray[Any] | None:
         rows = self._probe_rows()
-        return None if rows is None else np.asarray(kernel.values(rows), dtype=np.float64)
+        if rows is None:
+            return None
+        try:
+            values = values_on(self.kernel_, rows)
+        except ValueError:  # it has values for known rows only, or for no rows like these
+            return None
+        return values if np.isfinite(values).all() else None
 
     def attach_kernel(self, kernel: Any) -> Self:
         """Restore the kernel of a model that was loaded without it.
@@ -54,7 +51,7 @@ class AttachedKernel:
         """
         check_is_fitted(self)
         given = make_kernel(kernel)
-        if _learns_nothing(given):
+        if not (is_fitted(given) or given.needs_rows):
             given.fit(np.zeros((1, 1), dtype=np.float32))
         stored = self._stored_kernel_values
         if stored is None:
@@ -63,31 +60,7 @@ class AttachedKernel:
                 "are no values to compare with"
             )
         else:
-            self._check_values(given, stored)
+            rows = self._probe_rows()
+            check_same_values(given, None if rows is None else values_on(given, rows), stored)
         self.kernel_ = given
         return self
-
-    def _check_values(self, kernel: Kernel, stored: NDArray[Any]) -> None:
-        try:
-            values = self._values_of(kernel)
-        except Exception as error:
-            hint = "" if is_fitted(kernel) else "; if it learns from data, fit it first"
-            raise ValueError(
-                f"{kernel} cannot be evaluated on rows like those of the fit ({error}): "
-                f"pass the kernel that the model was fitted with{hint}"
-            ) from error
-        largest = np.abs(stored).max(initial=0)
-        if values is None or values.shape != stored.shape:
-            raise ValueError(f"{kernel} has no values on these rows: pass the kernel of the fit")
-        difference = np.abs(values - stored).max(initial=0)
-        if not difference <= TOLERANCE * largest:
-            raise ValueError(
-                f"{kernel} is not the kernel of the fit: on {len(stored)} rows its values "
-                f"differ by {difference:.3g} from those in the file, whose largest is "
-                f"{largest:.3g}. Pass the same kernel with the same parameters"
-            )
-
-
-def _learns_nothing(kernel: Kernel) -> bool:
-    """Return whether a kernel is not fitted, and needs no data for it."""
-    return not is_fitted(kernel) and bool(getattr(kernel, "learns_nothing", False))

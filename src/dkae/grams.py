@@ -18,7 +18,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae._support.arrays import REAL_KINDS, as_array, real_numbers
+from dkae._support.arrays import (
+    MOST,
+    REAL_KINDS,
+    as_array,
+    check_magnitude,
+    largest_entry,
+    real_numbers,
+)
 from dkae._support.warning import warn_caller
 
 __all__ = ["CombinedGram", "Gram", "GramLike", "MatrixGram", "RowsGram", "as_gram"]
@@ -43,9 +50,9 @@ class Gram(ABC):
     block by block.
     """
 
-    #: How error messages call it.
+    #: Its name in error messages.
     name: str = "gram"
-    #: The fitted kernel whose matrix this is, if it is one's: it can be evaluated on other rows.
+    #: The fitted kernel of the matrix, if known: it can be evaluated on other rows.
     kernel: Any = None
 
     @abstractmethod
@@ -55,10 +62,6 @@ class Gram(ABC):
     @abstractmethod
     def block(self, rows: Rows, columns: Rows | None = None) -> NDArray[Any]:
         """Return the entries of all pairs of `rows` and `columns`; of `rows` alone without them."""
-
-    def in_unit(self) -> tuple[Gram, int]:
-        """Return the matrix in a unit 2ᵉ in which its entries are numbers of float32, and e."""
-        return self, 0
 
     def diagonal(self) -> NDArray[Any]:
         """Return the entries on the diagonal, from small blocks along it."""
@@ -70,7 +73,7 @@ class Gram(ABC):
     def __getitem__(self, ids: Any) -> Gram:
         rows = np.arange(len(self))[ids]
         if rows.ndim != 1:
-            raise TypeError(f"gram[{ids!r}] is no set of rows: pass row numbers, a slice or a mask")
+            raise TypeError(f"gram[{ids!r}] does not select rows: pass ids, a slice or a mask")
         return _Part(self, rows)
 
     # Without it Python would call gram[0], gram[1], ... to iterate.
@@ -101,7 +104,7 @@ class Gram(ABC):
 class RowsGram(Gram):
     """A function of two rows, on the rows of anything that is indexed by row numbers."""
 
-    #: The data, or what is kept of each row: its features, its label, its posteriors.
+    #: The rows, or what describes them: features, labels, posteriors.
     rows: Any
     #: ``function(a, b)`` returns the block of all pairs; `b` is None where it is `a` itself.
     function: Callable[[Any, Any], Any]
@@ -117,23 +120,19 @@ class RowsGram(Gram):
         return self.between(self.rows[rows], others)
 
     def between(self, rows: Any, others: Any) -> Floats:
-        """Return the block of rows that are at hand; `others` is None where they are `rows`."""
+        """Return the block of rows in memory; `others` is None where they are `rows`."""
         return finite_float32(self.function(rows, others), self.name)
-
-    def kept(self) -> Any:
-        """Return what `function` takes of all rows."""
-        return self.rows
 
 
 class MatrixGram(Gram):
-    """A matrix that is at hand, in memory or on disk: it is indexed, never copied.
+    """A given matrix, in memory or on disk: it is indexed, never copied.
 
     Parameters
     ----------
     matrix : array of shape (n, n)
         The Gram matrix, of any type of real numbers.
     ids : array of int, optional
-        The rows of the matrix that are meant; all of them if not given.
+        The rows of the matrix to use; all by default.
     """
 
     def __init__(self, matrix: NDArray[Any], ids: Rows | None = None, kernel: Any = None) -> None:
@@ -193,7 +192,7 @@ class _Part(Gram):
 
 
 class _Blocks(Gram):
-    """An object of the user's with ``__len__`` and ``block``."""
+    """A custom object with ``__len__`` and ``block``."""
 
     def __init__(self, source: Any, name: str) -> None:
         self.source = source
@@ -212,9 +211,9 @@ GramLike: TypeAlias = NDArray[Any] | Gram
 
 
 def as_gram(value: Any, name: str, *, check_entries: bool = True) -> Gram:
-    """Return a matrix as a Gram, and refuse what is none.
+    """Return a matrix, or an object with blocks, as a Gram.
 
-    Without `check_entries` only type and shape are checked: for those who read few of the blocks.
+    Without `check_entries` only type and shape of a matrix are checked.
     """
     if isinstance(value, Gram):
         gram = value
@@ -249,14 +248,14 @@ def _as_reals(block: NDArray[Any]) -> NDArray[Any]:
 
 
 def read_block(gram: Gram, rows: Rows, columns: Rows | None = None) -> Floats:
-    """Return the block of some rows and columns in float32, and refuse what is none."""
+    """Return the block of some rows and columns in float32, checked."""
     block = finite_float32(gram.block(rows, columns), gram.name)
     check_block_shape(block, rows, columns, gram.name)
     return block
 
 
 def check_block_shape(block: NDArray[Any], rows: Rows, columns: Rows | None, name: str) -> None:
-    """Refuse what is not the block of these rows and columns."""
+    """Raise if an array is not the block of these rows and columns."""
     expected = (len(rows), len(rows if columns is None else columns))
     if block.shape != expected:
         raise ValueError(
@@ -266,10 +265,10 @@ def check_block_shape(block: NDArray[Any], rows: Rows, columns: Rows | None, nam
 
 
 def check_block(block: NDArray[Any], name: str) -> None:
-    """Look at the Gram of a sample of rows: refuse what is not a kernel, warn of what is not PSD.
+    """Check the Gram of a sample of rows: symmetric, not zero, and (as a warning) PSD.
 
-    Every principal block of a positive semi-definite matrix is positive semi-definite, so what is
-    wrong in the sample is wrong in the whole; what is wrong elsewhere goes unseen.
+    Every principal block of a positive semi-definite matrix is positive semi-definite, so a fault
+    in the sample is a fault of the whole matrix; faults elsewhere go unseen.
     """
     sample = block.astype(np.float64)
     largest = np.abs(sample).max()
@@ -283,12 +282,12 @@ def check_block(block: NDArray[Any], name: str) -> None:
         warn_caller(
             f"{name} is not positive semi-definite: on {len(sample)} sampled rows "
             f"{100 * negative:.3g} % of the mass of its eigenvalues is negative. Inner products "
-            "of codes cannot represent that part; the rest is learnt."
+            "of codes cannot represent that part; the rest is learned."
         )
 
 
 def check_symmetry(asymmetry: float, largest: float, name: str) -> None:
-    """Refuse a Gram that differs from its transpose by `asymmetry`, with `largest` entry."""
+    """Raise if a Gram with this largest entry differs from its transpose by `asymmetry`."""
     if asymmetry > SYMMETRY_TOLERANCE * largest:
         raise ValueError(
             f"{name} is not symmetric (entries differ from their transposes by up to "
@@ -299,7 +298,7 @@ def check_symmetry(asymmetry: float, largest: float, name: str) -> None:
 def asymmetry_of(matrix: NDArray[Any]) -> tuple[float, float]:
     """Return the largest difference from the transpose and the largest entry, by chunks of rows.
 
-    A mask of n × n booleans would be an n × n array. NaN is for those who read the blocks to find.
+    NaN is ignored here and found when blocks are read.
     """
     largest, asymmetry = 0.0, 0.0
     for start in range(0, len(matrix), N_CHUNK_ROWS):
@@ -318,18 +317,21 @@ def negative_mass(gram: NDArray[np.float64]) -> float:
 
 
 def sample_rows(n: int, at_most: int) -> Rows:
-    """Return at most `at_most` distinct row numbers below n, the same ones at every call."""
+    """Return at most `at_most` distinct ids below n, the same at every call."""
     return np.sort(np.random.default_rng(0).choice(n, min(n, at_most), replace=False))
 
 
 def finite_float32(gram: Any, name: str) -> Floats:
-    """Return a block of a Gram in float32, and refuse one that is not finite."""
-    # torch wants memory that it may write to, without negative strides. What overflows is found.
+    """Return a block of a Gram in float32, if its entries are finite and not too large."""
+    # torch wants memory that it may write to, without negative strides.
     with np.errstate(over="ignore"):
         numbers = real_numbers(gram, name)
         block: Floats = np.require(numbers, np.float32, ["C_CONTIGUOUS", "WRITEABLE"])
-    if not np.isfinite(block).all():
+    largest = largest_entry(block) if block.size else 0.0
+    if not np.isfinite(largest):
         raise ValueError(
             f"{name} has NaN or infinite values (in float32): check the kernel and its parameters"
         )
+    if largest > MOST:
+        check_magnitude(block, name, "scale X, or divide the kernel by its largest value")
     return block

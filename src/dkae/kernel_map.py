@@ -296,7 +296,7 @@ class KernelMap(
     def _kernel_for_new_rows(self) -> Kernel:
         """Return the kernel if it can be evaluated at rows that it has not seen."""
         kernel = self.kernel_
-        if kernel is not None and getattr(kernel, "knows_new_rows", True):
+        if kernel is not None and kernel.knows_new_rows:
             return kernel
         what = "a Gram matrix" if kernel is None else f"{kernel}, which has values for known rows"
         raise ValueError(
@@ -444,7 +444,7 @@ class KernelMap(
         n_varying = int(np.count_nonzero(known.deviation))
         n_effective = known.n_effective
         if (
-            not getattr(self.kernel_, "depends_on_units", False)
+            not (self.kernel_ is not None and self.kernel_.depends_on_units)
             or known.share_a_unit
             or n_varying < 2
             or n_effective >= 1 + FEW_FEATURES * n_varying

@@ -325,7 +325,7 @@ class InvertibleNystroem(KernelMap):
         codes = features(self._kernel_part(rows))
         scaling = learn_scaling(view.known)
         seen = _scaled(scaling, rows)
-        is_smooth = bool(getattr(kernel, "is_smooth", False))
+        is_smooth = bool(kernel.has_formula)
         n_linear = self._choose_n_linear(
             kernel, rows, codes, seen, n_components, part_left(view.known.n_rows, is_smooth)
         )

@@ -12,14 +12,12 @@ from sklearn.kernel_approximation import Nystroem
 from dkae.kernels import (
     FeatureKernel,
     ForestKernel,
-    Precomputed,
     ProbabilisticClusterKernel,
     TransformerKernel,
     center,
     normalize,
 )
 from dkae.kernels.features import ComputedGram
-from dkae.kernels.labels import IdealKernel
 from dkae.rows import RowArray
 from tests.ids import plain_id
 from tests.laws.test_kernel_laws import KERNELS, RNG, X
@@ -35,21 +33,16 @@ FEATURES = [kernel for kernel in KERNELS if isinstance(kernel, FeatureKernel)]
 every_feature_kernel = pytest.mark.parametrize("kernel", FEATURES, ids=plain_id)
 
 
-def knows_its_rows(kernel):
-    parts = getattr(kernel, "kernels", [kernel])
-    return any(isinstance(part, Precomputed | IdealKernel) for part in parts)
-
-
 def of_any_rows(kernels):
     return pytest.mark.parametrize(
-        "kernel", [kernel for kernel in kernels if not knows_its_rows(kernel)], ids=plain_id
+        "kernel", [kernel for kernel in kernels if kernel.knows_new_rows], ids=plain_id
     )
 
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    """Let every kernel read a few rows at a time, and nobody all of them."""
-    for name in ("features.N_CHUNK_NUMBERS", "rows.N_CHUNK_NUMBERS"):
+    """Let every kernel read a few rows at a time, and none all of them."""
+    for name in ("features.N_CHUNK_NUMBERS", "known_rows.N_CHUNK_NUMBERS"):
         monkeypatch.setattr(f"dkae.kernels.{name}", N_CHUNK * X.shape[1])
     for name in ("compose.N_CHUNK_ROWS", "cluster.kernel.N_CHUNK_ROWS"):
         monkeypatch.setattr(f"dkae.kernels.{name}", N_CHUNK)
@@ -76,12 +69,6 @@ def test_a_mapped_file(kernel, tmp_path):
 
 
 @of_any_rows(KERNELS)
-def test_a_mapped_file_of_bytes(kernel, tmp_path):
-    mapped = on_disk(BYTES, tmp_path / "X.npy")
-    assert_same(clone(kernel).fit(mapped).on(mapped), clone(kernel).fit(BYTES).on(BYTES))
-
-
-@of_any_rows(KERNELS)
 def test_bytes_that_are_scaled(kernel, tmp_path):
     rows = RowArray(on_disk(BYTES, tmp_path / "X.npy"), scale=255)
     scaled = BYTES.astype(np.float32) / np.float32(255)
@@ -91,14 +78,6 @@ def test_bytes_that_are_scaled(kernel, tmp_path):
 @every_kernel
 def test_a_store_that_takes_ascending_rows_only(kernel):
     assert_same(clone(kernel).fit(Store(X)).on(Store(X)), clone(kernel).fit(X).on(X))
-
-
-@every_kernel
-def test_the_diagonal_and_a_block_of_a_store(kernel):
-    kernel = clone(kernel).fit(X)
-    np.testing.assert_allclose(kernel.diag(RowArray(X)), kernel.diag(X), rtol=1e-5, atol=1e-6)
-    gram = kernel.gram(RowArray(X), X[:4])
-    np.testing.assert_allclose(gram, kernel.gram(X, X[:4]), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("params", [{}, {"tolerance": 0}])
@@ -119,16 +98,16 @@ def test_posteriors_of_rows_of_float64_are_those_of_float32(params, tmp_path):
 
 
 @every_kernel
-@pytest.mark.parametrize("cache_bytes", [None, 0, 1e9])
 @pytest.mark.usefixtures("small_chunks")
-def test_a_few_rows_are_read_at_a_time(kernel, cache_bytes, monkeypatch):
+def test_a_few_rows_are_read_at_a_time(kernel, monkeypatch):
     monkeypatch.setattr("dkae.kernels.features.N_SAMPLE_ROWS", N_CHUNK)
     kernel, store = clone(kernel).fit(X), Store(X)
     expected = kernel.on(X)
-    gram = kernel.on(store, cache_bytes)
-    for columns in (None, COLUMNS):
-        block = gram.block(ROWS, columns)
-        np.testing.assert_allclose(block, expected.block(ROWS, columns), rtol=1e-5, atol=1e-6)
+    for cache_bytes in (None, 0, 1e9):
+        gram = kernel.on(store, cache_bytes)
+        for columns in (None, COLUMNS):
+            block = gram.block(ROWS, columns)
+            np.testing.assert_allclose(block, expected.block(ROWS, columns), rtol=1e-5, atol=1e-6)
     assert store.most <= N_CHUNK
 
 
@@ -152,7 +131,7 @@ def test_fit_reads_a_sample_or_chunks(kernel):
 
 
 def test_a_forest_is_fitted_to_a_sample(monkeypatch):
-    monkeypatch.setattr("dkae.kernels.partitions.N_FIT_ROWS", 15)
+    monkeypatch.setattr("dkae.kernels.forests.N_FIT_ROWS", 15)
     kernel, store = clone(next(k for k in FEATURES if isinstance(k, ForestKernel))), Store(X)
     kernel.fit(store)
     assert store.most == 15

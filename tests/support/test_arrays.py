@@ -7,10 +7,15 @@ import pandas as pd
 import pytest
 import torch
 from scipy import sparse
-from sklearn.utils import check_array
 
 from dkae import rows as rows_module
-from dkae._support.arrays import as_array, check_out, finite_numbers, naming, real_numbers
+from dkae._support.arrays import (
+    as_array,
+    check_magnitude,
+    check_out,
+    finite_numbers,
+    real_numbers,
+)
 from dkae.rows import RowArray, as_rows, write_rows
 from tests.stores import Results
 
@@ -37,14 +42,6 @@ def test_arrays_are_not_copied():
     assert as_array(a, "a") is a
     assert real_numbers(a, "a") is a
     assert as_rows(a) is a
-
-
-def test_words_of_scikit_learn_that_name_the_parameter_stay():
-    with pytest.raises(ValueError, match=r"^Input X contains NaN"), naming("X", None):
-        check_array([[np.nan]], input_name="X")
-    message = r"^X, a list, cannot be used: Expected 2D array, got 1D"
-    with pytest.raises(ValueError, match=message), naming("X", [1.0]):
-        check_array([1.0])
 
 
 def test_a_word_of_english_is_no_name():
@@ -94,6 +91,30 @@ def test_numbers_that_are_not_finite():
     for bad in (np.array([1, np.inf]), sparse.csr_array([[1, np.nan]])):
         with pytest.raises(ValueError, match=r"^the kernel has NaN or infinite values: scale X"):
             finite_numbers(bad, "the kernel", "scale X")
+
+
+@pytest.mark.parametrize(
+    ("values", "largest"),
+    [
+        (np.array([1.0, -3e20]), r"3e\+20"),
+        (np.array([np.nan, 2e15, 1]), r"2e\+15"),
+        (np.array([2**63], dtype=np.uint64), r"9.22e\+18"),
+        (sparse.csr_array([[0, 1e17]]), r"1e\+17"),
+        (np.float32([[np.inf]]), "inf"),
+    ],
+    ids=["negative", "with a gap", "whole", "sparse", "infinite"],
+)
+def test_numbers_that_are_too_large(values, largest):
+    message = (
+        rf"^X has entries up to {largest}: numbers beyond 1e15 leave float32 arithmetic, scale X"
+    )
+    with pytest.raises(ValueError, match=message + r" \(for example with standardize=True, or"):
+        check_magnitude(values, "X")
+
+
+@pytest.mark.parametrize("values", [[], [1e15, -1e15], [np.nan], [True], np.uint8([200])], ids=str)
+def test_all_other_numbers_pass(values):
+    check_magnitude(np.asarray(values), "X")
 
 
 # --- arrays that results are written to ----------------------------------------------------------

@@ -1,6 +1,6 @@
-"""The door for arrays: what a user passes is read here, and refused by the name of its parameter.
+"""The door for arrays: each is converted and checked here, and errors name the parameter.
 
-NumPy, torch, pandas and SciPy say what is wrong with an array, but not which one it is.
+NumPy, torch, pandas and SciPy name the fault of an array, but not the parameter.
 """
 
 import re
@@ -16,15 +16,17 @@ from dkae._support.checks import shown
 
 #: Kinds of real numbers: truth values, whole numbers with and without a sign, floats.
 REAL_KINDS = "buif"
+#: Larger numbers leave float32 arithmetic: their squares and sums of squares overflow.
+MOST = 1e15
 
 
 @contextmanager
 def naming(name: str, value: Any, *others: str) -> Iterator[None]:
-    """Name the parameter in errors that say nothing of it, while its value is converted.
+    """Name the parameter in errors of the libraries that convert its value.
 
-    What scikit-learn says about the parameter by its name, or about `others`, stays as it is.
+    Errors that already name it, or one of `others`, stay as they are.
     """
-    if np.ma.is_masked(value):  # everybody would read what the mask hides
+    if np.ma.is_masked(value):  # NumPy would read the hidden values
         raise ValueError(
             f"{name} is an array with masked entries: fill them, as with {name}.filled(0), or "
             "leave out their rows"
@@ -40,13 +42,13 @@ def naming(name: str, value: Any, *others: str) -> Iterator[None]:
 
 
 def as_array(value: Any, name: str) -> NDArray[Any]:
-    """Return a value as an array; one that is an array is not copied."""
+    """Return a value as an array, without a copy if it is one."""
     with naming(name, value):
         return np.asarray(value)
 
 
 def real_numbers(value: Any, name: str) -> NDArray[Any]:
-    """Return a value as an array of real numbers; refuse strings, dates and complex numbers."""
+    """Return a value as an array of real numbers, not of strings, dates or complex numbers."""
     array = as_array(value, name)
     if array.dtype.kind not in REAL_KINDS:
         raise ValueError(
@@ -56,9 +58,9 @@ def real_numbers(value: Any, name: str) -> NDArray[Any]:
 
 
 def check_out(out: Any, shape: tuple[int, ...], dtype: Any = np.float32, name: str = "out") -> Any:
-    """Return the array that results of this shape are written to; a new one if none is given.
+    """Return the array for results of this shape, a new one if `out` is None.
 
-    It is anything with shape, dtype and assignment to slices: a memmap, a Zarr array, ...
+    `out` may be anything with shape, dtype and assignment to slices: a memmap, a Zarr array, ...
     """
     if out is None:
         return np.empty(shape, dtype)
@@ -86,10 +88,39 @@ def finite_matrix(value: Any, name: str, remedy: str) -> NDArray[Any]:
 
 
 def finite_numbers(values: Any, name: str, remedy: str) -> Any:
-    """Return numbers, dense or sparse, and refuse them if one is not finite."""
+    """Return numbers, dense or sparse, if all are finite."""
     if not np.isfinite(values.data if sparse.issparse(values) else values).all():
         raise ValueError(f"{name} has NaN or infinite values: {remedy}")
     return values
+
+
+def check_magnitude(
+    values: Any,
+    name: str,
+    remedy: str = "scale X (for example with standardize=True, or divide by its largest entry)",
+) -> None:
+    """Raise if a number, dense or sparse, is larger than `MOST`; NaN passes."""
+    numbers = values.data if sparse.issparse(values) else values
+    if not numbers.size:
+        return
+    largest = largest_entry(numbers)
+    if np.isnan(largest):  # a missing value
+        largest = float(np.fmax.reduce(np.abs(numbers), axis=None))
+    if largest > MOST:
+        raise ValueError(
+            f"{name} has entries up to {largest:.3g}: numbers beyond 1e15 leave float32 "
+            f"arithmetic, {remedy}"
+        )
+
+
+def largest_entry(values: NDArray[Any]) -> float:
+    """Return the largest absolute value, or NaN if there is one, without a copy."""
+    return float(np.maximum(float(values.max()), -float(values.min())))
+
+
+def smallest_integers(values: NDArray[Any]) -> NDArray[Any]:
+    """Return non-negative integers in the smallest type that holds them."""
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
 def _is_named(name: str, message: str) -> bool:

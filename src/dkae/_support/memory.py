@@ -1,11 +1,11 @@
-"""How much memory there is, and how much of it may hold what could be computed again."""
+"""The memory of this machine, and the part of it for results that could be computed again."""
 
 import os
 from pathlib import Path
 
-#: The share of memory that what is held for later may take, unless a user says otherwise.
+#: The share of memory for features that are held, unless `cache_bytes` is given.
 BUDGET_SHARE = 0.25
-#: Where Linux says what a container may use, in version 2 and 1 of control groups.
+#: Files with the limit of a container, in version 2 and 1 of control groups.
 LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -19,12 +19,12 @@ def total_memory() -> float:
 
 def default_budget() -> float:
     """Return the bytes that may be held for later; processes of one machine share them."""
-    n_processes = os.environ.get("LOCAL_WORLD_SIZE", "1")  # as torchrun tells
+    n_processes = os.environ.get("LOCAL_WORLD_SIZE", "1")  # set by torchrun
     return BUDGET_SHARE * total_memory() / max(1, int(n_processes))
 
 
 def in_words(n_bytes: float) -> str:
-    """Return a number of bytes as a person would say it."""
+    """Return a number of bytes in words, such as 1.5 GB."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if n_bytes >= size:
             return f"{n_bytes / size:.3g} {unit}"

@@ -1,4 +1,4 @@
-"""What all fits share: a failure keeps the former fit, a warning points at the caller."""
+"""Manners of every fit: a failure keeps the former fit, a warning points at the caller."""
 
 import sys
 import warnings
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-#: Packages whose lines say nothing to a user: ours, and those that call us for the user, such as
-#: the wrapper around ``fit_transform``, pipelines, searches and imports.
+#: Packages that a warning must not point at: this one, and those that call it, such as pipelines
+#: and searches of scikit-learn.
 INSIDE = {"dkae", "importlib", "joblib", "sklearn"}
 
 
@@ -24,7 +24,7 @@ def unchanged_on_failure(estimator: object) -> Iterator[None]:
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the user's line, however deep inside the package we are."""
+    """Warn at the line outside of the package that called it."""
     frame = sys._getframe()
     while frame.f_back is not None and _module(frame).partition(".")[0] in INSIDE:
         frame = frame.f_back

@@ -11,17 +11,27 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from dkae._support.arrays import as_array, finite_numbers, real_numbers
-from dkae._support.states import StateMixin
+from dkae._support.arrays import (
+    REAL_KINDS,
+    as_array,
+    check_magnitude,
+    finite_numbers,
+    real_numbers,
+)
 from dkae.grams import Floats, Gram, RowsGram, finite_float32
 from dkae.rows import RowArray, as_rows
+
+#: A function of rows (n, d) that returns their kernel values with m fixed rows, (n, m) in float32.
+RowsFunction: TypeAlias = Callable[[Any], Floats]
 
 
 def vectors(X: Any) -> Any:
@@ -32,7 +42,7 @@ def vectors(X: Any) -> Any:
 
 
 def check_kernel(kernel: Any) -> Kernel:
-    """Return a kernel, and refuse what is none."""
+    """Return a kernel if it is one."""
     if isinstance(kernel, Kernel):
         return kernel
     raise TypeError(
@@ -42,22 +52,30 @@ def check_kernel(kernel: Any) -> Kernel:
 
 
 def fitted(kernel: Kernel, X: Any, y: object) -> Kernel:
-    """Return a kernel that is fitted as it is, and a fitted copy of any other."""
+    """Return a fitted kernel as it is, and a fitted copy of any other."""
     check_kernel(kernel)
     # A shallow copy: scikit-learn's clone would unfit the parts of a sum or product.
     return kernel if kernel.__sklearn_is_fitted__() else copy.copy(kernel).fit(X, y)
 
 
-class Kernel(StateMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
+class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
     """A kernel function κ(x, y), with parameters in scikit-learn's convention."""
 
-    #: Whether it takes rows with missing values, NaN; one that does not sees means in their place.
+    #: Whether it takes rows with missing values, NaN; other kernels see means in their place.
     takes_missing: ClassVar[bool] = True
     #: Whether it is an inner product of explicit features, which ``feature_matrix`` returns.
     has_features: ClassVar[bool] = False
+    #: Whether it can be evaluated at rows that it was not given before.
+    knows_new_rows: ClassVar[bool] = True
+    #: Whether it is a formula in torch too, with gradients: ``kernel.torch(x, rows)``.
+    has_formula: ClassVar[bool] = False
+    #: Whether `fit` must see rows: not if nothing is learned, or everything is a parameter.
+    needs_rows: ClassVar[bool] = True
+    #: Whether the units of features change it: a feature with large numbers then hides the others.
+    depends_on_units: ClassVar[bool] = False
 
     def __str__(self) -> str:
-        """Return its name in error messages."""
+        """Return the name of the kernel in error messages."""
         return f"kernel {type(self).__name__}"
 
     @abstractmethod
@@ -65,11 +83,11 @@ class Kernel(StateMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-le
         """Return the matrix κ(x_i, y_j); `Y` is None if it is `X` itself."""
 
     def fit(self, X: Floats, y: object = None) -> Self:
-        """Learn what depends on the data, such as a bandwidth. Most kernels learn nothing."""
+        """Learn parameters from the data, such as a bandwidth. Most kernels learn nothing."""
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Say whether `fit` has learnt something; a kernel that learns nothing is never fitted."""
+        """Return whether `fit` has learned something; a kernel without parameters never has."""
         return any(name.endswith("_") and not name.startswith("_") for name in vars(self))
 
     def gram(self, X: Floats, Y: Floats | None = None) -> Floats:
@@ -83,8 +101,8 @@ class Kernel(StateMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-le
         return values
 
     def _block(self, X: Any, Y: Any = None) -> NDArray[Any]:
-        """Return what `evaluate` gives for rows, checked for shape."""
-        X, Y = np.asarray(as_rows(X)), None if Y is None else np.asarray(as_rows(Y, "Y"))
+        """Return the matrix of `evaluate`, checked for shape."""
+        X, Y = _in_memory(X, "X"), None if Y is None else _in_memory(Y, "Y")
         gram = as_array(self.evaluate(X, Y), str(self))
         expected = (len(X), len(X if Y is None else Y))
         if gram.shape != expected:
@@ -106,15 +124,29 @@ class Kernel(StateMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-le
         X : array of shape (n_samples, ...)
             Rows, in memory or on a disk.
         cache_bytes : float, optional
-            What a kernel with features or other descriptions of rows may hold of them. If those of
-            all rows would take more, they are computed for each block. 0 is never to hold them;
-            by default it is a quarter of the memory. Kernels that hold nothing ignore it.
+            Memory for the features of all rows, of kernels that have features. If they would take
+            more, they are computed for each block; with 0, always. A quarter of the memory by
+            default. Kernels without features ignore it.
         """
-        return RowsGram(as_rows(X), self._block, str(self), self)
+        return self._gram_of(as_rows(X))
 
-    def towards(self, rows: Any) -> KernelRows:
-        """Return κ(·, rows) as a function of other rows; what it needs of `rows` is kept."""
-        return KernelRows(self, rows)
+    def towards(self, rows: Any) -> RowsFunction:
+        """Return the function κ(·, rows) of other rows.
+
+        Everything that depends on `rows` alone is computed once, and held: norms, features,
+        posteriors. The function maps an array (n, d) to a float32 array (n, m).
+        """
+        describe = self._describer()
+        gram = self._gram_of(describe(rows))
+        return partial(_with, gram.function, describe, gram.rows, str(self))
+
+    def _describer(self) -> Callable[[Any], Any]:
+        """Return the function from rows to what the kernel needs of them: here, the rows."""
+        return as_rows
+
+    def _gram_of(self, described: Any) -> RowsGram:
+        """Return the Gram matrix of described rows."""
+        return RowsGram(described, self._block, str(self), self)
 
     def __add__(self, other: Kernel) -> Kernel:
         from dkae.kernels.compose import SumKernel
@@ -135,18 +167,12 @@ class Kernel(StateMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-le
     __rmul__ = __mul__
 
 
-class KernelRows:
-    """The function κ(·, rows) of a fitted kernel and fixed rows."""
+def _with(function: Any, describe: Callable[[Any], Any], held: Any, name: str, X: Any) -> Floats:
+    return finite_float32(function(describe(X), held), name)
 
-    def __init__(self, kernel: Kernel, rows: Any) -> None:
-        self.kernel = kernel
-        gram = kernel.on(rows)
-        self.function = gram.function if isinstance(gram, RowsGram) else None
-        # Posteriors and other features of the rows are computed here, once, and held.
-        self.kept = gram.kept() if isinstance(gram, RowsGram) else rows
 
-    def __call__(self, X: Any) -> Floats:
-        if self.function is None:
-            return self.kernel.gram(X, self.kept)
-        others = self.kernel.on(X).kept()  # type: ignore[attr-defined]
-        return finite_float32(self.function(others, self.kept), str(self.kernel))
+def _in_memory(X: Any, name: str) -> NDArray[Any]:
+    rows = np.asarray(as_rows(X, name))
+    if rows.dtype.kind in REAL_KINDS:
+        check_magnitude(rows, name)
+    return rows

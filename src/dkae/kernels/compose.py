@@ -7,7 +7,7 @@ them too: ``0.3 * a + b`` and ``a * b``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any, Self
 
@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkae._support.arrays import finite_numbers
 from dkae._support.checks import check_integer, check_number, check_sequence
-from dkae._support.states import check_array, check_finite_number
-from dkae.grams import CombinedGram, Floats, Gram, RowsGram, sample_rows
-from dkae.kernels.base import Kernel, check_kernel, fitted
+from dkae.grams import CombinedGram, Floats, Gram, RowsGram, finite_float32, sample_rows
+from dkae.kernels.base import Kernel, RowsFunction, check_kernel, fitted
 from dkae.rows import as_rows
 
 #: Rows whose kernel values with the reference rows are computed together.
@@ -35,16 +34,35 @@ def normalize(kernel: Kernel) -> NormalizedKernel:
     return NormalizedKernel(kernel)
 
 
-class SumKernel(Kernel):
+class ComposedKernel(Kernel):
+    """A kernel made of kernels, its parts: what holds for all of them holds for it."""
+
+    @property
+    def parts(self) -> list[Kernel]:
+        """The kernels that it is made of, as they were passed."""
+        kernels = getattr(self, "kernels", None)
+        given = [self.kernel] if kernels is None else check_sequence("kernels", kernels)
+        return [check_kernel(kernel) for kernel in given]
+
+    @property
+    def takes_missing(self) -> bool:  # type: ignore[override]
+        return all(kernel.takes_missing for kernel in self.parts)
+
+    @property
+    def knows_new_rows(self) -> bool:  # type: ignore[override]
+        return all(kernel.knows_new_rows for kernel in self.parts)
+
+    @property
+    def needs_rows(self) -> bool:  # type: ignore[override]
+        return any(kernel.needs_rows for kernel in self.parts)
+
+
+class SumKernel(ComposedKernel):
     r"""Weighted sum, :math:`\sum_i w_i \kappa_i(x, y)` with :math:`w_i \ge 0`."""
 
     def __init__(self, kernels: Sequence[Kernel], weights: Sequence[float] | None = None) -> None:
         self.kernels = kernels
         self.weights = weights
-
-    @property
-    def takes_missing(self) -> bool:  # type: ignore[override]  # as its parts do
-        return all(check_kernel(kernel).takes_missing for kernel in self.kernels)
 
     def fit(self, X: Any, y: object = None) -> Self:
         kernels = check_sequence("kernels", self.kernels)
@@ -70,22 +88,16 @@ class SumKernel(Kernel):
     def _sum(self, *blocks: Floats) -> Floats:
         return reduce(operator.add, map(operator.mul, self.weights_, blocks))
 
-    def _check_state(self) -> None:
-        parts = _check_parts(self)
-        if not hasattr(self, "weights_"):
-            return
-        if not isinstance(self.weights_, list) or len(self.weights_) != len(parts):
-            raise ValueError(f"weights_ are not those of {len(parts)} kernels")
-        self.weights_ = [np.float32(check_number("a weight", w, 0)) for w in self.weights_]
+    def towards(self, rows: Any) -> RowsFunction:
+        check_is_fitted(self)
+        return partial(_combined, self._sum, [k.towards(rows) for k in self.kernels_], str(self))
 
 
-class ProductKernel(Kernel):
+class ProductKernel(ComposedKernel):
     r"""Product, :math:`\prod_i \kappa_i(x, y)`."""
 
     def __init__(self, kernels: Sequence[Kernel]) -> None:
         self.kernels = kernels
-
-    takes_missing = SumKernel.takes_missing
 
     def fit(self, X: Any, y: object = None) -> Self:
         self.kernels_ = _fit_all(self.kernels, X, y)
@@ -99,11 +111,12 @@ class ProductKernel(Kernel):
         check_is_fitted(self)
         return CombinedGram(_grams(self.kernels_, X, cache_bytes), _multiply, self)
 
-    def _check_state(self) -> None:
-        _check_parts(self)
+    def towards(self, rows: Any) -> RowsFunction:
+        check_is_fitted(self)
+        return partial(_combined, _multiply, [k.towards(rows) for k in self.kernels_], str(self))
 
 
-class NormalizedKernel(Kernel):
+class NormalizedKernel(ComposedKernel):
     r"""Cosine normalisation, :math:`\kappa(x, y) / \sqrt{\kappa(x, x) \kappa(y, y)}`.
 
     Where κ(x, x) is not positive, x has no direction and the result is 0.
@@ -111,10 +124,6 @@ class NormalizedKernel(Kernel):
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-
-    @property
-    def takes_missing(self) -> bool:  # type: ignore[override]  # as the kernel does
-        return check_kernel(self.kernel).takes_missing
 
     def fit(self, X: Any, y: object = None) -> Self:
         self.kernel_ = fitted(self.kernel, X, y)
@@ -132,11 +141,8 @@ class NormalizedKernel(Kernel):
         factors = RowsGram(_inverse_roots(gram.diagonal()), partial(_outer, np.multiply), str(self))
         return CombinedGram([gram, factors], _multiply, self)
 
-    def _check_state(self) -> None:
-        _check_kernels([self.kernel, getattr(self, "kernel_", self.kernel)])
 
-
-class CenteredKernel(Kernel):
+class CenteredKernel(ComposedKernel):
     r"""Centring in kernel space, on the mean of at most `max_reference` training rows z.
 
     .. math::
@@ -155,8 +161,6 @@ class CenteredKernel(Kernel):
     def __init__(self, kernel: Kernel, *, max_reference: int | None = 1000) -> None:
         self.kernel = kernel
         self.max_reference = max_reference
-
-    takes_missing = NormalizedKernel.takes_missing
 
     def fit(self, X: Any, y: object = None) -> Self:
         rows, seen = as_rows(X), _seen(X)
@@ -183,17 +187,11 @@ class CenteredKernel(Kernel):
         (gram,) = _grams([self.kernel_], _seen(X), cache_bytes)
         return CombinedGram([gram, shifts], operator.sub, self)
 
-    def _check_state(self) -> None:
-        _check_kernels([self.kernel, getattr(self, "kernel_", self.kernel)])
-        if hasattr(self, "kernel_"):
-            check_array("reference_", self.reference_, (None,) * self.reference_.ndim)
-            if not self.reference_.size:
-                raise ValueError("reference_ is empty")
-            self.mean_ = np.float32(check_finite_number("mean_", self.mean_))
-
     def _means(self, X: Any) -> Floats:
         """Return the mean of κ(x, z) over the reference rows z, for each x, in chunks of rows."""
-        towards, means = self.kernel_.towards(self.reference_), np.empty(len(X), np.float32)
+        # Of the base class: the kernel itself, not a faster formula in float32.
+        towards = Kernel.towards(self.kernel_, self.reference_)
+        means = np.empty(len(X), np.float32)
         for i in range(0, len(X), N_CHUNK_ROWS):
             chunk = slice(i, i + N_CHUNK_ROWS)
             means[chunk] = towards(X[chunk]).mean(axis=1, dtype=np.float64)
@@ -201,31 +199,16 @@ class CenteredKernel(Kernel):
 
 
 def _seen(X: Any) -> Any:
-    """Return rows as a part sees them: arrays, or a mapped file that it reads by chunks."""
+    """Return rows for a part: arrays, or a mapped file that it reads by chunks."""
     return X if isinstance(X, np.memmap) else as_rows(X)
 
 
 def _grams(kernels: Sequence[Kernel], X: Any, cache_bytes: float | None) -> list[Gram]:
-    """Return the Gram of each kernel; each may hold an equal share of what may be held."""
-    if cache_bytes is None:  # a kernel of the user's may take nothing but X
+    """Return the Gram of each kernel; each may hold an equal share of the bytes."""
+    if cache_bytes is None:  # a custom kernel may take nothing but X
         return [kernel.on(X) for kernel in kernels]
     share = check_number("cache_bytes", cache_bytes, 0) / len(kernels)
     return [kernel.on(X, cache_bytes=share) for kernel in kernels]
-
-
-def _check_kernels(kernels: Any) -> None:
-    if not isinstance(kernels, list | tuple) or not all(isinstance(k, Kernel) for k in kernels):
-        raise ValueError("a kernel is made of what is no kernel")
-
-
-def _check_parts(kernel: Any) -> list[Kernel]:
-    """Return the fitted parts of a sum or product that was read from a file."""
-    parts: list[Kernel] = getattr(kernel, "kernels_", [])
-    _check_kernels(kernel.kernels)
-    _check_kernels(parts)
-    if hasattr(kernel, "kernels_") and not parts:
-        raise ValueError("a kernel is made of no kernels")
-    return parts
 
 
 def _fit_all(kernels: Sequence[Kernel], X: Any, y: object) -> list[Kernel]:
@@ -233,6 +216,12 @@ def _fit_all(kernels: Sequence[Kernel], X: Any, y: object) -> list[Kernel]:
     if not kernels:
         raise ValueError("kernels is empty: pass at least one")
     return [fitted(kernel, X, y) for kernel in kernels]
+
+
+def _combined(
+    combine: Callable[..., Any], functions: Sequence[RowsFunction], name: str, X: Any
+) -> Floats:
+    return finite_float32(combine(*(function(X) for function in functions)), name)
 
 
 def _multiply(*blocks: Floats) -> Floats:

@@ -1,14 +1,14 @@
 r"""Kernels with explicit features, :math:`\kappa(x, y) = \langle \Phi(x), \Phi(y) \rangle`.
 
-Φ, or what else of the rows a kernel is a function of, is computed once for all rows and held. If it
-would take more memory than it may, that of the rows of a block is computed each time.
+Φ, or another description of rows such as their leaves, is computed once for all rows and held. If
+it would take too much memory, it is computed for the rows of each block.
 """
 
 from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from functools import partial
 from typing import Any
 
@@ -23,18 +23,17 @@ from dkae._support.arrays import naming, real_numbers
 from dkae._support.checks import check_number
 from dkae._support.memory import default_budget, in_words
 from dkae._support.processes import present
-from dkae._support.units import exponent_of, in_unit, largest_entry
 from dkae.grams import Floats, Gram, Rows, RowsGram, finite_float32, sample_rows
 from dkae.kernels.base import Kernel
 from dkae.rows import RowArray, as_rows, chunks_of, is_row_array
 
 LOGGER = logging.getLogger("dkae")
 
-#: Features of so few rows are held, if nobody says how much may be.
+#: Features of so few rows are held unless `cache_bytes` is given.
 N_HELD_ROWS = 1024
-#: Rows whose features tell how much memory those of all would take.
+#: Rows whose features serve to estimate the memory of all.
 N_SAMPLE_ROWS = 256
-#: Numbers of rows on a disk that are read together: 16 MB in float32.
+#: Numbers of rows that are read together: 16 MB in float32.
 N_CHUNK_NUMBERS = 2**22
 
 
@@ -71,14 +70,14 @@ class FeatureKernel(Kernel):
         rows = _indexable(X)
         sample = self._gram_of(describe(_take(rows, sample_rows(n, N_SAMPLE_ROWS))))
         n_bytes = _bytes_of(sample.rows) / len(sample) * n
-        is_held = n_bytes <= budget
+        is_held = all(present().gather(n_bytes <= budget))  # by all processes, or by none
         LOGGER.info(
             "%s: features of %d rows take about %s, and may take %s: %s",
             *(self, n, in_words(n_bytes), in_words(budget)),
             "held" if is_held else "computed for each batch",
         )
         return (
-            self._gram_of(shared(describe, rows))
+            self._gram_of(shared(describe, rows, sample.rows))
             if is_held
             else ComputedGram(rows, describe, sample)
         )
@@ -89,11 +88,11 @@ class FeatureKernel(Kernel):
         return sparse.csr_array(phi) if sparse.issparse(phi) else np.asarray(phi)
 
     def _describer(self) -> Callable[[Any], Any]:
-        """Return the function that gives what the kernel is a function of, of any rows."""
+        """Return the function that computes the features, or another description, of rows."""
         return partial(by_chunks, self.features)
 
     def _gram_of(self, described: Any) -> RowsGram:
-        """Return the Gram matrix of rows that are described."""
+        """Return the Gram matrix of described rows."""
         return FeatureGram(described, str(self), self)
 
     def _squared_norms(self, X: Any) -> NDArray[Any]:
@@ -119,20 +118,11 @@ class FeatureGram(RowsGram):
         """Return Φ, dense or sparse in CSR format."""
         return self.rows
 
-    def in_unit(self) -> tuple[Gram, int]:
-        if not isinstance(self.rows, np.ndarray | RowArray) or not self.rows.size:
-            return self, 0
-        largest = max(largest_entry(part) for part in chunks_of(self.rows, N_CHUNK_NUMBERS))
-        exponent = exponent_of(largest, np.float32)
-        if exponent == 0:
-            return self, 0
-        return ComputedGram(self.rows, partial(in_unit, exponent=exponent), self), 2 * exponent
-
 
 class ComputedGram(RowsGram):
     """A Gram matrix of rows whose features are computed whenever they are asked for.
 
-    `describe` gives the features, of rows of the same kind as `rows`; `gram` is of a few of them.
+    `describe` computes the features of rows of the same kind as `rows`; `gram` is of a few of them.
     """
 
     def __init__(self, rows: Any, describe: Callable[[Any], Any], gram: RowsGram) -> None:
@@ -147,9 +137,6 @@ class ComputedGram(RowsGram):
         described = None if others is None else self.describe(others)
         return finite_float32(self.function(self.describe(rows), described), self.name)
 
-    def kept(self) -> Any:
-        return self.describe(self.rows)
-
 
 class TransformerKernel(FeatureKernel):
     """Any fitted scikit-learn transformer T as a kernel: κ(x, y) = ⟨T(x), T(y)⟩.
@@ -160,6 +147,8 @@ class TransformerKernel(FeatureKernel):
         Nystroem, RBFSampler, PCA, a vectoriser, a pipeline, ... It is neither fitted nor copied,
         not even by ``sklearn.base.clone``.
     """
+
+    needs_rows = False
 
     def __init__(self, transformer: Any) -> None:
         self.transformer = transformer
@@ -181,27 +170,46 @@ class TransformerKernel(FeatureKernel):
 
 
 def by_chunks(function: Callable[[Any], Any], X: Any) -> Any:
-    """Return a function of rows, of parts of them one after another if they are on a disk."""
+    """Return a function of rows; those on a disk are read and described part by part."""
     if not is_row_array(X):
         return function(X)
     return _joined([function(part) for part in chunks_of(as_rows(X), N_CHUNK_NUMBERS)])
 
 
-def shared(describe: Callable[[Any], Any], rows: Any) -> Any:
-    """Return what is kept of rows; each of several processes computes its share of it."""
+def shared(describe: Callable[[Any], Any], rows: Any, like: Any) -> Any:
+    """Return the description of rows, each process computing its share; `like` is of some."""
     processes = present()
     if processes.size == 1:
         return describe(rows)
     own = processes.part(len(rows))
     parts = [describe(part) for part in chunks_of(rows, N_CHUNK_NUMBERS, own)]
-    return _joined([part for theirs in processes.gather(parts) for part in theirs])
+    sent = processes.gather_arrays(to_arrays(_joined(parts)) if parts else {})
+    return _joined([from_arrays(arrays, like) for arrays in sent if arrays])
 
 
 def _joined(parts: Sequence[Any]) -> Any:
     first = parts[0]
     if sparse.issparse(first):
         return sparse.vstack(parts, format="csr")
-    return np.concatenate(parts) if isinstance(first, np.ndarray) else type(first).joined(parts)
+    return first.joined(parts) if hasattr(first, "joined") else np.concatenate(parts)
+
+
+def to_arrays(described: Any) -> dict[str, NDArray[Any]]:
+    """Return plain arrays, which processes can send to each other."""
+    if sparse.issparse(described):
+        csr = described.tocsr()
+        arrays = {name: getattr(csr, name) for name in ("data", "indices", "indptr")}
+        return arrays | {"shape": np.array(csr.shape)}
+    is_plain = not hasattr(described, "to_arrays")
+    return {"array": np.asarray(described)} if is_plain else dict(described.to_arrays())
+
+
+def from_arrays(arrays: Mapping[str, NDArray[Any]], like: Any) -> Any:
+    """Return a description like another one."""
+    if sparse.issparse(like):
+        parts = tuple(arrays[name] for name in ("data", "indices", "indptr"))
+        return sparse.csr_array(parts, shape=tuple(arrays["shape"]))
+    return like.from_arrays(arrays) if hasattr(like, "from_arrays") else arrays["array"]
 
 
 def _product(a: Any, b: Any) -> NDArray[Any]:
@@ -215,7 +223,7 @@ def _as_array(features: Any) -> Any:
 
 
 def _count(X: Any) -> int:
-    """Return the number of rows; 0 of what has none, which is for others to refuse."""
+    """Return the number of rows; 0 if X has none, which is an error later."""
     shape = getattr(X, "shape", None)
     if shape is None:
         return len(X) if isinstance(X, Sized) else 0
@@ -223,7 +231,7 @@ def _count(X: Any) -> int:
 
 
 def _indexable(X: Any) -> Any:
-    """Return rows of which some can be taken by number."""
+    """Return rows that can be indexed by ids."""
     if sparse.issparse(X):
         return X.tocsr()
     return as_rows(X) if is_row_array(X) else X
@@ -244,9 +252,11 @@ def _bytes_of(described: Any) -> int:
 
 
 def check_fitted(estimator: Any, name: str, method: str) -> None:
-    """Reject an estimator that is not fitted or lacks the method."""
+    """Raise if an estimator is not fitted or lacks the method."""
     if not hasattr(estimator, method):
         raise ValueError(f"{name}={estimator!r} has no method {method}: pass one with it")
+    if not hasattr(estimator, "fit"):
+        return
     try:
         check_is_fitted(estimator)
     except Exception as error:

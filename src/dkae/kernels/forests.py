@@ -1,129 +1,139 @@
-"""A fitted forest as plain arrays: the leaf of a row in each tree, without scikit-learn's objects.
+"""Kernels of ensembles of partitions, such as the trees of a forest.
 
-A node asks whether x[feature] ≤ threshold, and goes left or right; a leaf has no children. The
-nodes of all trees lie in one array, each tree after the one before.
+κ(x, y) is the share of partitions in which x and y fall into the same cell. To compute it, one byte
+for each row and partition is enough.
 """
 
-from dataclasses import asdict, dataclass
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.ensemble import RandomTreesEmbedding
+from sklearn.utils.validation import check_is_fitted
 
-from dkae._support.states import check_array
-from dkae._support.trees import State
+from dkae._support.arrays import naming, smallest_integers
+from dkae._support.checks import check_integer, draw_seed
+from dkae._support.processes import present
+from dkae.grams import Floats, RowsGram, sample_rows
+from dkae.kernels.array_forest import ArrayForest
+from dkae.kernels.base import Kernel, vectors
+from dkae.kernels.features import FeatureKernel, by_chunks, check_fitted
+from dkae.rows import RowArray, as_rows, is_row_array
 
-#: Rows that go down the trees together.
-N_CHUNK_ROWS = 1024
-#: What scikit-learn has in place of a child of a leaf.
-NO_CHILD = -1
+#: Rows of those on a disk that an embedding is fitted to.
+N_FIT_ROWS = 100_000
 
 
-@dataclass(frozen=True)
-class ArrayForest:
-    """The trees of a forest, as arrays over all nodes; children are numbered within all of them."""
+def agreements(a: NDArray[Any], b: NDArray[Any]) -> Floats:
+    """Count the columns in which each row of `a` equals each row of `b`.
 
-    left: NDArray[Any]
-    right: NDArray[Any]
-    feature: NDArray[Any]
-    threshold: NDArray[Any]
-    #: Whether a missing value goes left.
-    missing_left: NDArray[Any]
-    #: The first node of each tree, and the number of all nodes.
-    bounds: NDArray[Any]
-    n_features_in_: int
+    This is the number of columns minus the Hamming distance, which torch computes as an L0 norm:
+    vectorised, on all cores, and without an array of (rows × rows × columns).
+    """
+    # float32 is exact for integers up to 2²⁴, more cells than any partition here has.
+    x, y = (torch.from_numpy(t.astype(np.float32)) for t in (a, b))
+    equal: Floats = a.shape[1] - torch.cdist(x, y, p=0.0).numpy()
+    return equal
 
-    def __repr__(self) -> str:
-        return f"ArrayForest(<{len(self.bounds) - 1} trees of {len(self.left)} nodes>)"
 
-    @classmethod
-    def of(cls, forest: Any) -> Any:
-        """Return the trees of a fitted forest of scikit-learn's; any other forest as it is."""
-        try:
-            trees = [estimator.tree_ for estimator in np.ravel(forest.estimators_)]
-        except AttributeError:
-            return forest
-        bounds = np.cumsum([0, *(tree.node_count for tree in trees)])
-        pairs = list(zip(trees, bounds, strict=False))
-        return cls(
-            left=np.concatenate([_shifted(tree.children_left, b) for tree, b in pairs]),
-            right=np.concatenate([_shifted(tree.children_right, b) for tree, b in pairs]),
-            feature=np.concatenate([np.maximum(t.feature, 0) for t in trees]).astype(np.int32),
-            threshold=np.concatenate([tree.threshold for tree in trees]),
-            missing_left=np.concatenate([tree.missing_go_to_left for tree in trees]).astype(bool),
-            bounds=bounds.astype(np.int32),
-            n_features_in_=int(forest.n_features_in_),
-        )
+class ForestKernel(FeatureKernel):
+    """Share of the trees in which two rows fall into the same leaf.
 
-    def apply(self, X: Any) -> NDArray[np.int64]:
-        """Return the leaf of each row in each tree, numbered within the tree."""
-        rows = np.asarray(X, dtype=np.float32)  # as scikit-learn compares them
-        if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has the shape {rows.shape}, but the forest was fitted to rows of "
-                f"{self.n_features_in_} features"
-            )
-        chunks = [rows[i : i + N_CHUNK_ROWS] for i in range(0, max(1, len(rows)), N_CHUNK_ROWS)]
-        return np.concatenate([self._leaves(chunk) for chunk in chunks])
+    Parameters
+    ----------
+    forest : fitted forest, optional
+        A model whose ``apply`` returns the leaf of each row in each tree, such as a fitted
+        RandomForestClassifier (a supervised kernel). It is neither fitted nor copied. By default
+        scikit-learn's RandomTreesEmbedding is fitted, which needs no labels; of rows on a disk or
+        in a sparse matrix, to a sample of at most 100,000.
+    n_estimators, max_depth : int, default=100 and 5
+        Size of the embedding, if no forest is given.
+    random_state : int, RandomState or None
+        Seed of the embedding.
+    """
 
-    def _leaves(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        roots = self.bounds[:-1].astype(np.int64)
-        node = np.broadcast_to(roots, (len(rows), len(roots)))
-        while True:
-            is_inner = self.left[node] != NO_CHILD
-            if not is_inner.any():
-                return node - roots
-            x = np.take_along_axis(rows, self.feature[node].astype(np.int64), axis=1)
-            goes_left = (x <= self.threshold[node]) | (np.isnan(x) & self.missing_left[node])
-            child = np.where(goes_left, self.left[node], self.right[node])
-            node = np.where(is_inner, child, node)
+    def __init__(
+        self,
+        forest: Any = None,
+        *,
+        n_estimators: int = 100,
+        max_depth: int = 5,
+        random_state: Any = None,
+    ) -> None:
+        self.forest = forest
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.random_state = random_state
+
+    def __sklearn_clone__(self) -> ForestKernel:
+        # get_params(deep=False) passes the fitted forest on, not a copy.
+        return ForestKernel(**self.get_params(deep=False))
 
     @property
-    def n_nodes(self) -> NDArray[Any]:
-        """The number of nodes of each tree."""
-        return np.diff(self.bounds)
+    def needs_rows(self) -> bool:  # type: ignore[override]
+        return self.forest is None
 
-    def to_state(self) -> State:
-        """Return the arrays."""
-        return asdict(self)
+    def fit(self, X: Any, y: object = None) -> Self:
+        if self.forest is not None:
+            check_fitted(self.forest, "forest", "apply")
+            self.forest_ = self.forest
+            return self
+        forest = RandomTreesEmbedding(
+            n_estimators=check_integer("n_estimators", self.n_estimators, at_least=1),
+            max_depth=check_integer("max_depth", self.max_depth, at_least=1),
+            random_state=self._common_state(),
+        )
+        rows = vectors(as_rows(X))
+        if isinstance(rows, RowArray) or is_row_array(X):
+            rows = rows[sample_rows(len(rows), N_FIT_ROWS)]
+        with naming("X", X):
+            self.forest_ = forest.fit(rows)
+        return self
 
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        """Return the forest; children come after their parents, in the same tree."""
-        try:
-            forest = cls(**state)
-        except TypeError as error:
-            raise ValueError(f"a forest cannot be made: {error}") from None
-        n = len(check_array("left", forest.left, (None,)))
-        for name in ("right", "feature", "missing_left"):
-            check_array(name, getattr(forest, name), (n,))
-        # Infinity parts the rows with a missing value from all others.
-        check_array("threshold", forest.threshold, (n,), may_be_missing=True)
-        bounds = check_array("bounds", forest.bounds, (None,))
-        numbers = (forest.left, forest.right, forest.feature, bounds)
-        if any(v.dtype.kind not in "iu" for v in numbers) or np.isnan(forest.threshold).any():
-            raise ValueError("a forest has children, features or thresholds that are none")
-        if type(forest.n_features_in_) is not int or forest.missing_left.dtype != bool:
-            raise ValueError("a forest does not say what its rows are, or where missing values go")
-        is_whole = len(bounds) > 1 and bounds[0] == 0 and bounds[-1] == n and n > 0
-        if not is_whole or not (np.diff(bounds) > 0).all():
-            raise ValueError("the trees of a forest do not fill it")
-        end = np.repeat(bounds[1:], np.diff(bounds))
-        for child in (forest.left, forest.right):
-            is_inner = forest.left != NO_CHILD
-            if not ((child > np.arange(n)) & (child < end))[is_inner].all():
-                raise ValueError("a child in a forest is no child of its parent")
-        if not ((forest.feature >= 0) & (forest.feature < forest.n_features_in_)).all():
-            raise ValueError("a forest asks for features that its rows have not")
-        return forest
+    def features(self, X: Any) -> sparse.csr_array:
+        """Return Φ(x): 1 / √n_trees at the leaf of x in each tree, 0 elsewhere."""
+        leaves = self._leaves(X)
+        n_rows, n_trees = leaves.shape
+        n_nodes = ArrayForest.of(self.forest_).n_nodes
+        columns = (np.cumsum(n_nodes) - n_nodes + leaves).ravel()
+        ones = np.full(columns.size, 1 / np.sqrt(n_trees), dtype=np.float32)
+        bounds = np.arange(0, columns.size + 1, n_trees)
+        return sparse.csr_array((ones, columns, bounds), shape=(n_rows, n_nodes.sum()))
+
+    def _common_state(self) -> Any:
+        """Return a seed that all processes share, so that they grow the same forest."""
+        if present().size == 1 or isinstance(self.random_state, Integral):
+            return self.random_state
+        return present().first(draw_seed(self.random_state))
+
+    # From the leaves themselves: faster than Φ, and one or two bytes for each row and tree.
+    diag = Kernel.diag
+
+    def _describer(self) -> Callable[[Any], Any]:
+        return self._leaves
+
+    def _gram_of(self, described: Any) -> RowsGram:
+        return RowsGram(described, _share, str(self), self)
+
+    def _leaves(self, X: Any) -> NDArray[Any]:
+        check_is_fitted(self)
+        # Rows of a sparse matrix become dense a part at a time.
+        rows = as_rows(X) if sparse.issparse(X) else X
+        leaves: NDArray[Any] = by_chunks(self._leaves_of, rows)
+        return leaves
+
+    def _leaves_of(self, X: Any) -> NDArray[Any]:
+        with naming("X", X):
+            leaves = np.asarray(self.forest_.apply(vectors(as_rows(X))))
+        # Boosted forests add an axis for the classes; each of their trees is a partition too.
+        return smallest_integers(leaves.reshape(len(leaves), -1).astype(np.int64))
 
 
-def node_counts(forest: Any) -> NDArray[Any]:
-    """Return the number of nodes of each tree of a fitted forest."""
-    if isinstance(forest, ArrayForest):
-        return forest.n_nodes
-    return np.array([tree.tree_.node_count for tree in np.ravel(forest.estimators_)])
-
-
-def _shifted(children: NDArray[Any], by: int) -> NDArray[np.int32]:
-    return np.where(children == NO_CHILD, NO_CHILD, children + by).astype(np.int32)
+def _share(a: NDArray[Any], b: NDArray[Any] | None) -> Floats:
+    return agreements(a, a if b is None else b) / np.float32(a.shape[1])

@@ -1,173 +1,192 @@
-r"""Kernels in torch: κ(x, rows) with gradients in x, for those that have a formula.
+r"""The kernels by name: each formula is written once, for NumPy and for torch.
 
-.. math::
-    \text{rbf: } e^{-\gamma \|x - y\|_2^2}, \quad
-    \text{laplacian: } e^{-\gamma \|x - y\|_1}, \quad
-    \text{poly: } (\gamma x^\top y + c_0)^p, \quad
-    \text{sigmoid: } \tanh(\gamma x^\top y + c_0) .
+A named kernel is a function of one quantity q of two rows:
+
+=====================  =============================  ======================================
+Name                   κ(x, y)                        q(x, y)
+=====================  =============================  ======================================
+rbf                    :math:`e^{-\gamma q}`          :math:`\|x - y\|_2^2`
+laplacian              :math:`e^{-\gamma q}`          :math:`\|x - y\|_1`
+chi2                   :math:`e^{-\gamma q}`          :math:`\sum_d (x_d-y_d)^2/(x_d+y_d)`
+poly, polynomial       :math:`(\gamma q + c_0)^p`     :math:`\langle x, y \rangle`
+sigmoid                :math:`\tanh(\gamma q + c_0)`  :math:`\langle x, y \rangle`
+linear                 :math:`q`                      :math:`\langle x, y \rangle`
+cosine                 :math:`q`                      :math:`\cos(x, y)`
+additive_chi2          :math:`-q`                     that of chi2
+=====================  =============================  ======================================
+
+scikit-learn computes q of arrays. In torch, q(·, rows) of fixed rows is faster, in float32, and has
+gradients; the two χ² kernels have no form in torch.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import (
+    additive_chi2_kernel,
+    check_pairwise_arrays,
+    euclidean_distances,
+    linear_kernel,
+    manhattan_distances,
+)
+from sklearn.utils.extmath import row_norms
+from torch import Tensor
 from torch.nn import functional as F
 
-from dkae.grams import Floats
-from dkae.kernels.bandwidth import in_units
-from dkae.kernels.base import Kernel
-from dkae.kernels.labels import IdealKernel
-from dkae.kernels.pairwise import PairwiseKernel
-from dkae.kernels.precomputed import Precomputed
+from dkae.grams import Floats, finite_float32
+
+Tensors = tuple[Tensor, ...]
 
 
-def _rbf(x: Tensor, y: Tensor, gamma: float) -> Tensor:
-    # Around the mean of y: far from the origin, the squares of float32 would cancel.
-    mean = y.mean(dim=0)
-    x, y = x - mean, y - mean
-    squares = x.square().sum(dim=1)[:, None] + y.square().sum(dim=1) - 2 * x @ y.T
-    return torch.exp(-gamma * squares.clamp(min=0))
+@dataclass(frozen=True)
+class Quantity:
+    """What a formula is a function of, q(X, Y)."""
+
+    #: ``of_arrays(X, Y)``; Y may be None for X itself.
+    of_arrays: Callable[..., NDArray[Any]]
+    #: Computes once what depends on the rows y alone.
+    prepare: Callable[[Tensor], Tensors] | None = None
+    #: ``of_tensors(x, *prepared)``.
+    of_tensors: Callable[..., Tensor] | None = None
 
 
-def _laplacian(x: Tensor, y: Tensor, gamma: float) -> Tensor:
-    return torch.exp(-gamma * torch.cdist(x, y, p=1))
+@dataclass(frozen=True)
+class Formula:
+    """A kernel as ``function(xp, q, **params)``, with xp the module numpy or torch."""
+
+    quantity: Quantity
+    function: Callable[..., Any]
+    #: The parameters that the kernel has, of gamma, degree and coef0.
+    params: tuple[str, ...] = ()
+    #: The median heuristic makes γ the inverse of the median of this multiple of \|q\|.
+    multiple: float = 1.0
+
+    def of_arrays(self, X: Any, Y: Any, params: Mapping[str, float]) -> NDArray[Any]:
+        """Return κ(X, Y) in the precision of the arrays."""
+        values: NDArray[Any] = self.function(np, self.quantity.of_arrays(X, Y), **params)
+        return values
+
+    def prepared(self, rows: Tensor) -> Tensors:
+        """Return all that depends on the rows alone, for `of_tensors`."""
+        assert self.quantity.prepare is not None
+        return self.quantity.prepare(rows)
+
+    def of_tensors(self, x: Tensor, prepared: Tensors, params: Mapping[str, float]) -> Tensor:
+        """Return κ(x, rows) of rows that are prepared, with gradients in x."""
+        assert self.quantity.of_tensors is not None
+        values: Tensor = self.function(torch, self.quantity.of_tensors(x, *prepared), **params)
+        return values
+
+    @property
+    def is_in_torch(self) -> bool:
+        """Whether the kernel has a form in torch."""
+        return self.quantity.of_tensors is not None
 
 
-def _linear(x: Tensor, y: Tensor) -> Tensor:
-    return x @ y.T
+# --- the quantities ------------------------------------------------------------------------------
 
 
-def _poly(x: Tensor, y: Tensor, gamma: float, degree: float, coef0: float) -> Tensor:
-    return (gamma * x @ y.T + coef0) ** degree
+def _chi2_distances(X: Any, Y: Any = None) -> NDArray[Any]:
+    # The loops of scikit-learn need arrays that are writeable.
+    X, Y = (None if a is None else np.require(a, requirements=["WRITEABLE"]) for a in (X, Y))
+    distances: NDArray[Any] = -additive_chi2_kernel(X, Y)
+    return distances
 
 
-def _sigmoid(x: Tensor, y: Tensor, gamma: float, coef0: float) -> Tensor:
-    return torch.tanh(gamma * x @ y.T + coef0)
+def _cosines(X: Any, Y: Any = None) -> NDArray[Any]:
+    X, Y = check_pairwise_arrays(X, Y)
+    # Not `normalize`, which takes lengths below 1e-6 for zero.
+    a = X / _lengths(X)
+    cosines: NDArray[Any] = a @ (a if Y is X else Y / _lengths(Y)).T
+    return cosines
 
 
-def _cosine(x: Tensor, y: Tensor) -> Tensor:
-    return F.normalize(_unit_rows(x)) @ F.normalize(_unit_rows(y)).T
+def _lengths(rows: NDArray[Any]) -> NDArray[Any]:
+    lengths: NDArray[Any] = row_norms(rows)[:, None]
+    return np.where(lengths > 0, lengths, lengths.dtype.type(1))
 
 
-def _unit_rows(x: Tensor) -> Tensor:
-    """Return rows in units of their largest entries where squares would leave float32."""
-    largest = x.detach().abs().amax(dim=1, keepdim=True)
-    is_ordinary = (largest > 1e-9) & (largest < 1e9) | (largest == 0)
-    return x / torch.where(is_ordinary, torch.ones_like(largest), largest)
+def _center(rows: Tensor) -> Tensors:
+    # Around their mean: far from the origin, the squares of float32 would cancel.
+    mean = rows.mean(dim=0)
+    rows = rows - mean
+    return mean, rows.T, rows.square().sum(dim=1)
 
 
-#: The formula of each of scikit-learn's kernels, and the parameters that it has.
-FORMULAS: dict[str, tuple[Callable[..., Tensor], tuple[str, ...]]] = {
-    "rbf": (_rbf, ("gamma",)),
-    "laplacian": (_laplacian, ("gamma",)),
-    "linear": (_linear, ()),
-    "poly": (_poly, ("gamma", "degree", "coef0")),
-    "polynomial": (_poly, ("gamma", "degree", "coef0")),
-    "sigmoid": (_sigmoid, ("gamma", "coef0")),
-    "cosine": (_cosine, ()),
+def _squared_distances(x: Tensor, mean: Tensor, rows: Tensor, squares: Tensor) -> Tensor:
+    x = x - mean
+    return (x.square().sum(dim=1)[:, None] + squares - 2 * x @ rows).clamp(min=0)
+
+
+def _unit(rows: Tensor) -> Tensor:
+    return F.normalize(rows, eps=torch.finfo(rows.dtype).tiny)  # a row of zeros stays zero
+
+
+SQUARED_DISTANCE = Quantity(partial(euclidean_distances, squared=True), _center, _squared_distances)
+L1_DISTANCE = Quantity(manhattan_distances, lambda y: (y,), lambda x, y: torch.cdist(x, y, p=1))
+INNER_PRODUCT = Quantity(linear_kernel, lambda y: (y.T,), torch.matmul)
+COSINE = Quantity(_cosines, lambda y: (_unit(y).T,), lambda x, y: _unit(x) @ y)
+CHI2_DISTANCE = Quantity(_chi2_distances)
+
+
+# --- the formulas --------------------------------------------------------------------------------
+
+
+def _exponential(xp: Any, q: Any, gamma: float) -> Any:
+    return xp.exp(-gamma * q)
+
+
+def _polynomial(xp: Any, q: Any, gamma: float, degree: float, coef0: float) -> Any:
+    return (gamma * q + coef0) ** degree
+
+
+def _tanh(xp: Any, q: Any, gamma: float, coef0: float) -> Any:
+    return xp.tanh(gamma * q + coef0)
+
+
+def _identity(xp: Any, q: Any) -> Any:
+    return q
+
+
+def _negative(xp: Any, q: Any) -> Any:
+    return -q
+
+
+_POLYNOMIAL = Formula(INNER_PRODUCT, _polynomial, ("gamma", "degree", "coef0"))
+
+#: Every kernel of scikit-learn's ``pairwise_kernels``.
+FORMULAS: dict[str, Formula] = {
+    "additive_chi2": Formula(CHI2_DISTANCE, _negative),
+    "chi2": Formula(CHI2_DISTANCE, _exponential, ("gamma",)),
+    "cosine": Formula(COSINE, _identity),
+    "laplacian": Formula(L1_DISTANCE, _exponential, ("gamma",)),
+    "linear": Formula(INNER_PRODUCT, _identity),
+    "poly": _POLYNOMIAL,
+    "polynomial": _POLYNOMIAL,
+    # γ = 1 / (2 σ²), with σ the median distance.
+    "rbf": Formula(SQUARED_DISTANCE, _exponential, ("gamma",), multiple=2.0),
+    "sigmoid": Formula(INNER_PRODUCT, _tanh, ("gamma", "coef0")),
 }
 
 
-class FormulaRows(nn.Module):
-    """κ(x, rows) by a formula, as a torch module that holds the rows."""
+@dataclass(frozen=True)
+class FormulaRows:
+    """The function κ(·, rows) by a formula in torch, from arrays to arrays of float32."""
 
-    #: It has gradients in x.
-    is_smooth = True
-    rows: Tensor
+    name: str
+    metric: str
+    params: dict[str, float]
+    prepared: Tensors
 
-    def __init__(self, metric: str, params: dict[str, float], rows: Tensor) -> None:
-        super().__init__()
-        self.config: dict[str, Any] = {"metric": metric, "params": params}
-        self.register_buffer("rows", rows)
-
-    def forward(self, x: Tensor) -> Tensor:
-        formula, _ = FORMULAS[self.config["metric"]]
-        params: dict[str, Any] = self.config["params"]
-        x, rows, gamma = in_units(self.config["metric"], x, self.rows, params.get("gamma"))
-        return formula(x, rows, **params if gamma is None else params | {"gamma": gamma})
-
-    def extra_repr(self) -> str:
-        return f"{self.config}, {len(self.rows)} rows"
-
-
-class EvaluatedRows(nn.Module):
-    """κ(x, rows) by the kernel itself, in NumPy: no gradients."""
-
-    is_smooth = False
-    rows: Tensor
-
-    def __init__(self, kernel: Kernel | None, rows: Floats) -> None:
-        super().__init__()
-        self.register_buffer("rows", torch.tensor(rows))
-        self.kernel: Kernel | None = None
-        if kernel is not None:
-            self.attach(kernel)
-
-    def attach(self, kernel: Kernel) -> None:
-        """Take the kernel, of which a model that was read from a file may know nothing."""
-        self.kernel = kernel
-        self.towards = kernel.towards(self.rows.numpy())
-
-    def forward(self, x: Tensor) -> Tensor:
-        if self.kernel is None:
-            raise ValueError(
-                "codes are made of values of a kernel that the model's file does not hold: call "
-                "model.attach_kernel(kernel) first"
-            )
-        block = self.towards(x.detach().cpu().numpy())
-        return torch.from_numpy(block).to(x.device)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> EvaluatedRows:
-        return copy.copy(self)  # a fitted kernel does not change, and may be large
-
-    def extra_repr(self) -> str:
-        return f"{self.kernel}, {len(self.rows)} rows"
-
-
-class Filled(nn.Module):
-    """A function of rows, with missing values taken for `fill`."""
-
-    fill: Tensor
-
-    def __init__(self, function: nn.Module, fill: Tensor) -> None:
-        super().__init__()
-        self.function = function
-        self.is_smooth = function.is_smooth
-        self.register_buffer("fill", fill.clone())
-
-    def forward(self, x: Tensor) -> Tensor:
-        values: Tensor = self.function(torch.where(x.isnan(), self.fill, x))
-        return values
-
-
-def knows_new_rows(kernel: Kernel | None) -> bool:
-    """Say whether a kernel can be evaluated at rows that it has not seen."""
-    return kernel is not None and not isinstance(kernel, (Precomputed, IdealKernel))
-
-
-def has_formula(kernel: Kernel) -> bool:
-    """Say whether a kernel can be evaluated in torch; not a subclass, which may differ."""
-    return type(kernel) is PairwiseKernel and kernel.metric in FORMULAS
-
-
-def rows_module(kernel: Kernel, rows: Floats, fill: Tensor | None = None) -> nn.Module:
-    """Return κ(x, rows) of a fitted kernel as a torch module, by its formula if it has one.
-
-    Kernels that do not take missing values see `fill` in their place.
-    """
-    if fill is not None and not kernel.takes_missing:
-        known = torch.where(torch.from_numpy(rows).isnan(), fill, torch.from_numpy(rows))
-        return Filled(rows_module(kernel, known.numpy()), fill)
-    if not has_formula(kernel):
-        return EvaluatedRows(kernel, rows)
-    return FormulaRows(kernel.metric, formula_params(kernel), torch.tensor(rows))
-
-
-def formula_params(kernel: Any) -> dict[str, float]:
-    """Return the parameters that the formula of a fitted kernel has."""
-    params = {"gamma": kernel.gamma_, "degree": kernel.degree, "coef0": kernel.coef0}
-    return {name: float(params[name]) for name in FORMULAS[kernel.metric][1]}
+    def __call__(self, X: Any) -> Floats:
+        x = torch.from_numpy(np.require(X, np.float32, ["C_CONTIGUOUS", "WRITEABLE"])).flatten(1)
+        with torch.no_grad():
+            values = FORMULAS[self.metric].of_tensors(x, self.prepared, self.params)
+        return finite_float32(values.numpy(), self.name)

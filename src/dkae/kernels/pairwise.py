@@ -5,36 +5,39 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Self
 
-import numpy as np
-from sklearn.metrics.pairwise import check_pairwise_arrays, kernel_metrics, pairwise_kernels
-from sklearn.utils import check_array
+import torch
+from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from dkae._support.arrays import naming
-from dkae._support.checks import check_choice, check_mapping, check_number, check_takes
-from dkae._support.states import check_finite_number
+from dkae._support.checks import check_choice, check_mapping, check_number, check_takes, shown
 from dkae.grams import Floats
-from dkae.kernels.bandwidth import choose_gamma, in_units
-from dkae.kernels.base import Kernel, vectors
+from dkae.kernels.bandwidth import choose_gamma
+from dkae.kernels.base import Kernel, RowsFunction, vectors
+from dkae.kernels.formulas import FORMULAS, FormulaRows
 from dkae.rows import as_rows
 
 
 def pairwise_names() -> list[str]:
-    """Return the names that scikit-learn's ``pairwise_kernels`` knows."""
-    return sorted(kernel_metrics())
+    """Return the names of kernels, those of scikit-learn's ``pairwise_kernels``."""
+    return sorted(FORMULAS)
 
 
 class PairwiseKernel(Kernel):
-    """A kernel of scikit-learn's ``pairwise_kernels``, by name.
+    """A kernel by name, one of scikit-learn's ``pairwise_kernels``.
 
     Parameters
     ----------
     metric : str, default="rbf"
-        One of :func:`pairwise_names`.
+        One of :func:`pairwise_names`; their formulas are in :mod:`dkae.kernels.formulas`.
     gamma : {"median", "scale"}, float or None, default="median"
-        See :mod:`dkae.kernels.bandwidth`. Kernels without a γ ignore it.
-    degree, coef0 : float
-        Parameters of the polynomial and the sigmoid kernel; others ignore them.
+        See :mod:`dkae.kernels.bandwidth`. The kernels "linear", "cosine" and "additive_chi2" have
+        no γ and take no value but the default.
+    degree : float, optional
+        Degree of the polynomial kernel, 3 if not given. Other kernels have none.
+    coef0 : float, optional
+        The constant of the polynomial and the sigmoid kernel, 1 if not given. Others have none.
 
     Attributes
     ----------
@@ -43,14 +46,15 @@ class PairwiseKernel(Kernel):
     """
 
     takes_missing = False
+    depends_on_units = True
 
     def __init__(
         self,
         metric: str = "rbf",
         *,
         gamma: str | float | None = "median",
-        degree: float = 3,
-        coef0: float = 1,
+        degree: float | None = None,
+        coef0: float | None = None,
     ) -> None:
         self.metric = metric
         self.gamma = gamma
@@ -60,46 +64,74 @@ class PairwiseKernel(Kernel):
     def __str__(self) -> str:
         return f"kernel {self.metric!r}"
 
+    @property
+    def needs_rows(self) -> bool:  # type: ignore[override]  # only a heuristic, or 1 / n_features
+        has_gamma = "gamma" in FORMULAS[check_choice("kernel", self.metric, FORMULAS)].params
+        return has_gamma and (self.gamma is None or isinstance(self.gamma, str))
+
     def fit(self, X: Floats, y: object = None) -> Self:
-        check_choice("kernel", self.metric, pairwise_names())
-        check_number("degree", self.degree, 0)
-        check_number("coef0", self.coef0, -math.inf)
+        self.check_params()
         self.gamma_ = choose_gamma(self.gamma, self.metric, vectors(as_rows(X)))
         return self
-
-    def _check_state(self) -> None:
-        check_choice("kernel", self.metric, pairwise_names())
-        for name in ("degree", "coef0"):
-            check_finite_number(name, getattr(self, name))
-        if getattr(self, "gamma_", None) is not None:
-            check_number("gamma_", self.gamma_, 0)
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
         check_is_fitted(self)
         X, Y = vectors(X), None if Y is None else vectors(Y)
         with _naming(X, Y):
-            if self.metric == "cosine":
-                X, Y = _unit_rows(X), None if Y is None else _unit_rows(Y)
-            if self.metric.endswith("chi2"):  # scikit-learn's loops take no read-only arrays
-                X, Y = _writeable(X), None if Y is None else _writeable(Y)
-            X, Y, gamma = in_units(self.metric, X, Y, self.gamma_)
-            params = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
-            return pairwise_kernels(X, Y, metric=self.metric, filter_params=True, **params)
+            return FORMULAS[self.metric].of_arrays(X, Y, self._params())
+
+    @property
+    def has_formula(self) -> bool:  # type: ignore[override]
+        # A subclass may compute something else.
+        return type(self) is PairwiseKernel and FORMULAS[self.metric].is_in_torch
+
+    def torch(self, x: Tensor, rows: Tensor) -> Tensor:
+        """Return κ(x, rows) in torch, with gradients in x; not for the two χ² kernels."""
+        check_is_fitted(self)
+        if not self.has_formula:
+            raise ValueError(f"{self} has no formula in torch: use gram(X, Y)")
+        formula = FORMULAS[self.metric]
+        return formula.of_tensors(x, formula.prepared(rows), self._params())
+
+    def towards(self, rows: Any) -> RowsFunction:
+        """Return κ(·, rows), by the formula in torch and float32 if the kernel has one."""
+        check_is_fitted(self)
+        if not self.has_formula:
+            return super().towards(rows)
+        held = torch.tensor(vectors(as_rows(rows)), dtype=torch.float32)
+        prepared = FORMULAS[self.metric].prepared(held)
+        return FormulaRows(str(self), self.metric, self._params(), prepared)
+
+    def check_params(self) -> None:
+        """Raise if a parameter is out of range, or one that the kernel does not have."""
+        known = FORMULAS[check_choice("kernel", self.metric, FORMULAS)].params
+        for name in ("degree", "coef0"):
+            value = getattr(self, name)
+            if value is not None:
+                check_number(name, value, 0 if name == "degree" else -math.inf)
+        is_default = isinstance(self.gamma, str) and self.gamma == "median"
+        given = {"gamma": None if is_default else shown(self.gamma)}
+        given |= {name: getattr(self, name) for name in ("degree", "coef0")}
+        for name, value in given.items():
+            if value is not None and name not in known:
+                has = " and ".join(known) if known else "no parameters"
+                raise ValueError(
+                    f"{name}={value} is not a parameter of {self}, which has {has}: leave it out"
+                )
+
+    def _params(self) -> dict[str, float]:
+        """Return the parameters of the formula."""
+        values: dict[str, Any] = {
+            "gamma": self.gamma_,
+            "degree": 3 if self.degree is None else self.degree,
+            "coef0": 1 if self.coef0 is None else self.coef0,
+        }
+        return {name: values[name] for name in FORMULAS[self.metric].params}
 
 
 def _naming(X: Any, Y: Any) -> AbstractContextManager[None]:
-    """Name the rows in errors of scikit-learn, which checks both and does not say which it was."""
+    """Name the rows in errors of scikit-learn, which do not tell X from Y."""
     return naming("X", X) if Y is None else naming("X or Y", X, "X", "Y")
-
-
-def _unit_rows(X: Any) -> Any:
-    """Return rows in units, powers of two, of their largest entries: lengths need squares."""
-    rows = check_array(X, dtype=[np.float64, np.float32])
-    return np.ldexp(rows, -np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1])
-
-
-def _writeable(X: Any) -> Any:
-    return np.require(X, requirements=["WRITEABLE"])
 
 
 class FunctionKernel(Kernel):
@@ -107,6 +139,8 @@ class FunctionKernel(Kernel):
 
     Unlike scikit-learn's kernel callables it takes whole arrays, not single rows: one call a batch.
     """
+
+    needs_rows = False
 
     def __init__(
         self, function: Callable[..., Any], params: Mapping[str, Any] | None = None
@@ -127,6 +161,7 @@ class GaussianProcessKernel(Kernel):
     """A kernel of ``sklearn.gaussian_process.kernels``, sums and products included."""
 
     takes_missing = False
+    needs_rows = False
 
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
@@ -136,7 +171,7 @@ class GaussianProcessKernel(Kernel):
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
         check_takes("kernel", self.kernel, "two arrays of rows", 2)
-        if getattr(self.kernel, "requires_vector_input", True):  # others take what they like
+        if getattr(self.kernel, "requires_vector_input", True):  # others take rows of any kind
             with _naming(X, Y):
                 X, other = check_pairwise_arrays(X, Y)
             Y = None if Y is None else other

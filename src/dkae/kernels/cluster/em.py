@@ -169,7 +169,7 @@ def _averages(shares: Tensor, moments: Tensor) -> Tensor:
 
 
 def _are_valid(mixtures: Mixtures) -> Tensor:
-    """Say of each mixture whether all of its components are valid distributions."""
+    """Return for each mixture whether all of its components are valid distributions."""
     covariances = mixtures.covariances
     if covariances.dim() == 3:
         good = torch.linalg.cholesky_ex(covariances).info == 0

@@ -24,13 +24,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Self
 
 import torch
 from torch import Tensor
-
-from dkae._support.states import check_array, check_type
-from dkae._support.trees import State
 
 COVARIANCES = ("diag", "full", "spherical")
 
@@ -78,43 +74,6 @@ class Mixtures:
             self.means[components],
             self.covariances[components],
         )
-
-    def to_state(self) -> State:
-        """Return the parameters."""
-        return vars(self)
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        """Return the mixtures; whether they fit together is for `check` to say."""
-        names = ("sizes", "weights", "means", "covariances")
-        return cls(*(check_type(state, name, Tensor) for name in names))
-
-    def check(self, covariance_type: str) -> None:
-        """Refuse parameters that are not those of mixtures."""
-        n, d = check_array("means", self.means, (None, None)).shape
-        check_array("weights", self.weights, (n,))
-        shapes = {"diag": (n, d), "spherical": (n, 1), "full": (n, d, d)}
-        check_array("covariances", self.covariances, shapes[covariance_type])
-        check_array("sizes", self.sizes, (None,))
-        is_float64 = {t.dtype for t in (self.weights, self.means, self.covariances)}
-        if is_float64 != {torch.float64} or self.sizes.dtype is not torch.int64:
-            raise ValueError("mixtures are not of float64, or their sizes not of int64")
-        is_size = (self.sizes > 0) & (self.sizes <= n)
-        if not is_size.all() or int(self.sizes.sum()) != n:
-            raise ValueError(f"the sizes of mixtures do not sum to the {n} components")
-        variances = self.covariances
-        if covariance_type == "full":
-            variances = variances.diagonal(dim1=1, dim2=2)
-        if not (variances > 0).all() or not (self.weights > 0).all():
-            raise ValueError("mixtures have variances or weights that are not positive")
-        of = torch.repeat_interleave(torch.arange(len(self.sizes)), self.sizes)
-        sums = torch.zeros(len(self.sizes), dtype=torch.float64).index_add_(0, of, self.weights)
-        if not torch.allclose(sums, torch.ones_like(sums), atol=1e-3):
-            raise ValueError("the weights of a mixture do not sum to one")
-        if covariance_type == "full":
-            for _, part in batches(self):
-                if torch.linalg.cholesky_ex(self.covariances[part]).info.any():
-                    raise ValueError("a covariance is not positive definite")
 
     def put(self, components: Mixtures, numbers: Tensor) -> None:
         """Overwrite the components at these positions."""

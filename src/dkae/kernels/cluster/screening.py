@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from dkae._support.arrays import smallest_integers
 from dkae.kernels.cluster.compact import CompactPosteriors, compress
 from dkae.kernels.cluster.mixtures import Mixtures, equal_sizes, linear_form, moments_of, posteriors
-from dkae.kernels.partitions import smallest_integers
 
 #: Unit round-off of float32.
 ROUND_OFF = 2.0**-24
@@ -148,7 +148,8 @@ class Screening:
             ),
             shape=(n_rows, len(self.mixture_of)),
         )
-        return CompactPosteriors(smallest_integers(top), rest, self.starts)
+        scales = np.ones(n_rows, dtype=np.float32)
+        return CompactPosteriors(smallest_integers(top), rest, self.starts, scales)
 
     def _exact(
         self, moments: Tensor, rows: NDArray[np.int64], columns: NDArray[np.int64]

@@ -1,9 +1,10 @@
-"""Where the mixtures of the Probabilistic Cluster Kernel start.
+"""The first steps of the mixtures of the Probabilistic Cluster Kernel.
 
 The means are g distinct rows, the weights are equal, and the covariances are the mean variance of
 all rows in all directions. Each mixture (q, g) has its own seed and does not depend on the others.
 """
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -15,9 +16,12 @@ from torch import Tensor
 from dkae.kernels.cluster.mixtures import Mixtures, log_joint
 
 INITS = ("random", "k-means++")
+#: Rows whose standard deviation is this times a number from √0.1 to √10 have the unit 1: pixels in
+#: [0, 1] (about 0.3) and standardised rows (1).
+TYPICAL = 0.45
 
 
-def start_mixtures(
+def initial_mixtures(
     rows: Tensor,
     max_components: int,
     n_initializations: int,
@@ -58,7 +62,20 @@ def first_means(rows: Tensor, g: int, init: str, seed: list[int]) -> NDArray[np.
 
 def _around(rows: Tensor, centres: Tensor, reg_covar: float) -> Mixtures:
     """Return components of weight 1 around the rows `centres`."""
-    variance = float((rows - rows.mean(dim=0)).square().sum()) / max(1, rows.numel())
-    covariances = rows.new_full((len(centres), 1), variance + reg_covar)
+    covariances = rows.new_full((len(centres), 1), _variance_of(rows) + reg_covar)
     one = torch.tensor([len(centres)], device=rows.device)
     return Mixtures(one, rows.new_ones(len(centres)), rows[centres], covariances)
+
+
+def unit_of(rows: Tensor) -> float:
+    """Return the power of ten that is nearest to the spread of the rows, on a log scale.
+
+    A power of ten, so that usual rows keep their unit, 1, to the last digit.
+    """
+    deviation = math.sqrt(_variance_of(rows))
+    return 10.0 ** round(math.log10(deviation / TYPICAL)) if deviation > 0 else 1.0
+
+
+def _variance_of(rows: Tensor) -> float:
+    """Return the mean variance of all features."""
+    return float((rows - rows.mean(dim=0)).square().sum()) / max(1, rows.numel())

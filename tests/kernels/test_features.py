@@ -1,4 +1,4 @@
-"""What kernels hold of all rows, and when they compute it for each block instead."""
+"""Features of all rows are held, or computed for each block where memory is short."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import pandas as pd
 import pytest
 import torch
 from scipy import sparse
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import RandomTreesEmbedding
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import StandardScaler
 
-from dkae import DeepKernelizedAutoencoder
 from dkae.kernels import (
     FeatureKernel,
     ForestKernel,
@@ -22,10 +21,9 @@ from dkae.kernels import (
     ProbabilisticClusterKernel,
     TransformerKernel,
     center,
-    ideal_kernel,
+    features,
     normalize,
 )
-from dkae.kernels.base import KernelRows
 from dkae.kernels.cluster.screening import Screening
 from dkae.kernels.features import ComputedGram
 
@@ -45,7 +43,7 @@ class Squares(FeatureKernel):
 
 
 class Mine(PairwiseKernel):
-    """A kernel of a user who knows nothing of a cache."""
+    """A custom kernel without the parameter cache_bytes."""
 
     def on(self, X):
         return super().on(X)
@@ -60,15 +58,6 @@ def is_computed(gram):
 
 
 # --- the choice ----------------------------------------------------------------------------------
-
-
-def test_few_rows_are_held_without_a_look(monkeypatch):
-    monkeypatch.setattr("dkae.kernels.features.default_budget", lambda: 0)
-    kernel = Squares()
-    assert not is_computed(kernel.on(X[:1024]))
-    assert kernel.calls == [1024]
-    assert is_computed(kernel.on(X[:1025]))
-    assert kernel.calls == [1024, 256]
 
 
 def test_many_rows_are_held_if_they_fit(monkeypatch):
@@ -114,7 +103,7 @@ def test_the_choice_is_logged(caplog):
 
 
 @pytest.mark.parametrize("bad", [-1, "1 GB", np.nan, np.inf, True])
-def test_what_is_no_number_of_bytes(bad):
+def test_numbers_of_bytes(bad):
     for kernel in (Squares(), center(Squares()).fit(X), (Squares() + Squares()).fit(X)):
         with pytest.raises(ValueError, match=r"cache_bytes=.* must be a number in \[0, inf\)"):
             kernel.on(X, cache_bytes=bad)
@@ -134,31 +123,6 @@ def test_features_of_rows_and_columns_are_computed_once_each():
     assert sorted(kernel.calls) == sorted([len(ROWS), len(COLUMNS)])
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        pytest.param(ForestKernel(n_estimators=20, random_state=0).fit(X), id="forest"),
-        pytest.param(
-            ForestKernel(RandomForestRegressor(5).fit(X, X[:, 0])).fit(X), id="forest, given"
-        ),
-        pytest.param(clusters(tolerance=0), id="dense"),
-    ],
-)
-def test_discrete_and_exact_features_agree_to_the_last_digit(kernel):
-    held, computed = kernel.on(X), kernel.on(X, cache_bytes=0)
-    np.testing.assert_array_equal(computed.block(ROWS), held.block(ROWS))
-    np.testing.assert_array_equal(computed.block(ROWS, COLUMNS), held.block(ROWS, COLUMNS))
-
-
-@pytest.mark.parametrize("normalization", ["mixtures", "max", "cosine"])
-def test_compact_posteriors_agree_to_round_off(normalization):
-    kernel = clusters(normalize=normalization)
-    held, computed = kernel.on(X), kernel.on(X, cache_bytes=0)
-    for size in (1, 3, 300, 700):
-        rows = np.random.default_rng(size).permutation(len(X))[:size]
-        np.testing.assert_allclose(computed.block(rows), held.block(rows), atol=2e-6)
-
-
 @pytest.mark.parametrize("kind", [list, pd.Series, np.array])
 def test_rows_may_be_texts(kind):
     texts = [f"{'a ' * (i % 3)}{'b ' * (i % 5)}c" for i in range(30)]
@@ -174,13 +138,6 @@ def test_rows_may_be_of_any_kind(kind):
     kernel = TransformerKernel(StandardScaler(with_mean=False).fit(X))
     held, computed = (kernel.on(kind(X), cache_bytes=b) for b in (1e9, 0))
     np.testing.assert_allclose(computed.block(ROWS), held.block(ROWS), rtol=1e-6)
-
-
-def test_names_of_columns_are_kept():
-    table = pd.DataFrame(X, columns=list("abcdef"))
-    kernel = ProbabilisticClusterKernel(3, 1, random_state=0, reg_covar=1e-2).fit(table)
-    gram = kernel.on(table, cache_bytes=0)  # a warning of names that are missing would be an error
-    np.testing.assert_allclose(gram.block(ROWS), kernel.on(table).block(ROWS), atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, sparse.csr_array])
@@ -213,16 +170,7 @@ def test_the_screening_of_mixtures_is_made_once(monkeypatch):
 # --- others --------------------------------------------------------------------------------------
 
 
-def test_kernels_without_features_ignore_it():
-    labels = ideal_kernel(np.arange(len(X)) % 3)
-    for kernel in (PairwiseKernel("rbf"), labels):
-        kernel.fit(X)
-        gram = kernel.on(X, cache_bytes=0)
-        assert not is_computed(gram)
-        np.testing.assert_array_equal(gram.block(ROWS), kernel.on(X).block(ROWS))
-
-
-def test_kernels_of_users_that_know_nothing_of_it():
+def test_custom_kernels_without_the_parameter():
     mine = Mine("rbf")
     kernels = [mine + Squares(), mine * Squares(), center(mine), normalize(mine)]
     for kernel in kernels:
@@ -251,22 +199,50 @@ def test_features_of_landmarks_are_held_whatever_the_budget(kernel, monkeypatch)
     expected = kernel.gram(X[:1300], X[:1100])
     monkeypatch.setattr("dkae.kernels.features.default_budget", lambda: 0)
     towards = kernel.towards(X[:1100])
-    assert isinstance(towards, KernelRows)
     if isinstance(kernel, Squares):
         kernel.calls.clear()
     np.testing.assert_allclose(towards(X[:1300]), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(towards(X[:5]), expected[:5], rtol=1e-5, atol=1e-6)
     if isinstance(kernel, Squares):
-        assert kernel.calls == [256, 1300, 5]  # none of the landmarks
+        assert kernel.calls == [1300, 5]  # none of the landmarks
 
 
-def test_a_kernel_of_a_user_s_that_knows_of_no_budget():
-    class Plain(PairwiseKernel):
-        def on(self, X):
-            return super().on(X)
+# --- several processes ---------------------------------------------------------------------------
 
-    X = np.random.default_rng(0).random((40, 3)).astype(np.float32)
-    params = {"network": "stacked", "max_iter": 1, "decoder_max_iter": 0}
-    DeepKernelizedAutoencoder(2, kernel=Plain(), **params).fit(X)
-    with pytest.raises(ValueError, match="cannot be called with rows and cache_bytes="):
-        DeepKernelizedAutoencoder(2, kernel=Plain(), cache_bytes=0, **params).fit(X)
+
+class Second:
+    """The second of two processes; the first has computed its share."""
+
+    rank, size = 1, 2
+
+    def __init__(self, first):
+        self.first = first
+
+    def part(self, n):
+        return slice(n // 2, n)
+
+    def gather(self, value):
+        return [value, value]
+
+    def gather_arrays(self, arrays):
+        return [self.first, arrays]
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param(clusters(), id="compact"),
+        pytest.param(clusters(tolerance=0), id="dense"),
+        pytest.param(ForestKernel(n_estimators=20, random_state=0).fit(X), id="forest"),
+        pytest.param(
+            TransformerKernel(RandomTreesEmbedding(5, random_state=0).fit(X)), id="sparse"
+        ),
+    ],
+)
+def test_each_process_computes_its_share(kernel, monkeypatch):
+    expected = kernel.on(X, cache_bytes=1e9).block(ROWS, COLUMNS)
+    theirs = features.to_arrays(kernel.on(X[:1000], cache_bytes=1e9).rows)
+    assert all(isinstance(array, np.ndarray) for array in theirs.values())
+    monkeypatch.setattr(features, "present", lambda: Second(theirs))
+    gram = kernel.on(X, cache_bytes=1e9)
+    np.testing.assert_allclose(gram.block(ROWS, COLUMNS), expected, rtol=1e-5, atol=1e-6)

@@ -1,0 +1,249 @@
+"""Kernels of known rows: a Gram matrix from anywhere, or the labels of rows, as a kernel.
+
+Both have values for the rows that they were made with, and for no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from dkae._support.arrays import REAL_KINDS, as_array, naming
+from dkae.grams import (
+    N_CHUNK_ROWS,
+    Floats,
+    Gram,
+    MatrixGram,
+    Rows,
+    RowsGram,
+    asymmetry_of,
+    check_symmetry,
+    finite_float32,
+)
+from dkae.kernels.base import Kernel
+from dkae.kernels.features import N_CHUNK_NUMBERS
+from dkae.rows import as_rows, chunks_of
+
+#: The label of a row without a label, as in scikit-learn's semi-supervised methods.
+UNLABELLED = -1
+
+
+class KnownRowsKernel(Kernel):
+    """A kernel with values for known rows only."""
+
+    knows_new_rows: ClassVar[bool] = False
+    needs_rows: ClassVar[bool] = False
+    rows: Any
+    _index: RowIndex
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_index")
+
+    def _find(self, X: Any) -> Rows:
+        check_is_fitted(self)
+        return self._index.find(X)
+
+
+class Precomputed(KnownRowsKernel):
+    """The kernel whose Gram matrix on known rows is `gram_matrix`.
+
+    Parameters
+    ----------
+    gram_matrix : array of shape (n_samples, n_samples)
+        A square, symmetric Gram matrix. It is never copied, not even by ``sklearn.base.clone``; of
+        a NumPy memmap only the blocks that are needed are read.
+    rows : array of shape (n_samples, n_features), optional
+        The vectors that the matrix was computed for. With them rows are recognised by their
+        content: any part of the data, in any order, finds its block, as cross-validation needs.
+        Without them X must have the rows of the matrix, in the same order.
+    """
+
+    def __init__(self, gram_matrix: Any, rows: Any = None) -> None:
+        self.gram_matrix = gram_matrix
+        self.rows = rows
+
+    def __str__(self) -> str:
+        return "gram"
+
+    def __repr__(self) -> str:
+        # The default repr of an estimator would read a gram from disk to print its corners.
+        rows = "" if self.rows is None else ", rows=..."
+        return f"Precomputed(<{' x '.join(map(str, np.shape(self.gram_matrix)))}>{rows})"
+
+    def __sklearn_clone__(self) -> Precomputed:
+        # Otherwise a grid search would copy the n × n numbers for each candidate.
+        return Precomputed(self.gram_matrix, self.rows)
+
+    def fit(self, X: Floats, y: object = None) -> Self:
+        # asarray would turn a memmap into a plain array, and `check_gram` would read it whole.
+        matrix = self.gram_matrix
+        matrix = matrix if isinstance(matrix, np.memmap) else as_array(matrix, "gram")
+        check_gram(matrix)
+        self._index = RowIndex(self.rows, matrix, f"gram has shape {matrix.shape}")
+        self._matrix = matrix
+        return self
+
+    def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
+        ids = self._find(X)
+        return MatrixGram(self._matrix, ids, self)
+
+    def evaluate(self, X: Floats, Y: Floats | None) -> Any:
+        rows = self._find(X)
+        columns = rows if Y is None else self._find(Y)
+        return self._matrix[np.ix_(rows, columns)]
+
+
+def check_gram(gram: NDArray[Any]) -> None:
+    """Raise if an array is not a Gram matrix; of a memmap only type and shape are checked."""
+    if gram.dtype.kind not in REAL_KINDS:
+        raise ValueError(
+            f"gram has entries of type {gram.dtype}: pass a NumPy array of real numbers (of a "
+            "sparse matrix, its toarray())"
+        )
+    if len(gram.shape) != 2 or gram.shape[0] != gram.shape[1]:
+        raise ValueError(
+            f"gram has shape {gram.shape}: pass the square Gram matrix of the same rows as X. "
+            "Cross-validation slices a gram argument by rows only; there, use "
+            "kernel=Precomputed(gram, rows=X)"
+        )
+    if isinstance(gram, np.memmap):
+        return
+    for start in range(0, len(gram), N_CHUNK_ROWS):
+        finite_float32(gram[start : start + N_CHUNK_ROWS], "gram")
+    asymmetry, largest = asymmetry_of(gram)
+    if largest == 0:
+        raise ValueError("gram is zero everywhere: there is nothing to align with")
+    check_symmetry(asymmetry, largest, "gram")
+
+
+def ideal_kernel(y: Any, rows: Any = None) -> IdealKernel:
+    """Return the ideal kernel K_I of labels, as a (supervised) prior.
+
+    If only some rows have labels (-1 for the others), add another kernel for the rest:
+    ``ideal_kernel(y) + PairwiseKernel("rbf")``. The sum is positive semi-definite; a matrix with
+    some of its entries replaced need not be.
+    """
+    return IdealKernel(y, rows)
+
+
+class IdealKernel(KnownRowsKernel):
+    """K_I(i, j) = 1 if rows i and j have the same label, else 0.
+
+    Parameters
+    ----------
+    labels : array of shape (n_samples,)
+        Numbers or strings. -1, None and NaN mean no label: K_I of such a row is 0 with every row,
+        itself included.
+    rows : array of shape (n_samples, n_features), optional
+        The rows of the labels. With them rows are recognised by their content, as in
+        `Precomputed`; without them by their position.
+    """
+
+    def __init__(self, labels: Any, rows: Any = None) -> None:
+        self.labels = labels
+        self.rows = rows
+
+    def __str__(self) -> str:
+        return "ideal kernel"
+
+    def __sklearn_clone__(self) -> IdealKernel:
+        return IdealKernel(self.labels, self.rows)
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        with naming("labels", self.labels):
+            shape = np.shape(self.labels)
+        if len(shape) != 1:
+            raise ValueError(f"labels has shape {shape}: pass one label for each row of X")
+        # Before NumPy turns -1 among strings into a string.
+        missing = np.array([_is_missing(label) for label in self.labels])
+        if missing.all():
+            raise ValueError("labels has no label but -1, None or NaN: pass at least one")
+        known = [label for label, none in zip(self.labels, missing, strict=True) if not none]
+        self._classes = np.full(len(missing), -1)
+        self._classes[~missing] = np.unique(known, return_inverse=True)[1]
+        self._index = RowIndex(self.rows, self._classes, f"labels has {len(missing)} entries")
+        return self
+
+    def evaluate(self, X: Any, Y: Any) -> Any:
+        a = self._find(X)
+        return _same(self._classes[a], None if Y is None else self._classes[self._find(Y)])
+
+    def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
+        ids = self._find(X)
+        return RowsGram(self._classes[ids], _same, str(self), self)
+
+
+def _is_missing(label: Any) -> bool:
+    return bool(label is None or label != label or (label == UNLABELLED and label is not True))
+
+
+def _same(a: NDArray[Any], b: NDArray[Any] | None) -> Floats:
+    b = a if b is None else b
+    same: Floats = ((a[:, None] == b) & (a[:, None] >= 0)).astype(np.float32)
+    return same
+
+
+class RowIndex:
+    """Finds rows of X among known ones: by their content, or by their position if `rows` is None.
+
+    `values` has an entry or a row for each known row; equal rows must have equal values, because
+    their content does not tell them apart. `what` describes the values in error messages, such as
+    "gram has shape (3, 3)".
+    """
+
+    def __init__(self, rows: Any, values: NDArray[Any], what: str) -> None:
+        self.n_known = len(values)
+        self.what = what
+        self.ids: dict[bytes, int] | None = None
+        if rows is not None:
+            self.ids = self._number(rows, values)
+
+    def find(self, X: Any) -> Rows:
+        """Return the id of each row of X."""
+        X = as_rows(X)
+        if self.ids is None:
+            if len(X) != self.n_known:
+                raise ValueError(
+                    f"{self.what}, but X has {len(X)} rows: pass that of the rows of X. In "
+                    "cross-validation, use kernel=Precomputed(gram, rows=X), which finds rows by "
+                    "their content"
+                )
+            return np.arange(len(X))
+        found = np.fromiter((self.ids.get(row, -1) for row in _digests(X, "X")), np.intp, len(X))
+        if (found < 0).any():
+            raise ValueError(
+                f"row {found.argmin()} of X is not among the {self.n_known} known rows: this "
+                "kernel has values for those rows only"
+            )
+        return found
+
+    def _number(self, rows: Any, values: NDArray[Any]) -> dict[bytes, int]:
+        rows = as_rows(rows, "rows")
+        if len(rows) != self.n_known:
+            raise ValueError(
+                f"{self.what}, but rows has {len(rows)} rows: pass the vector of each of its "
+                "rows, in the same order"
+            )
+        ids: dict[bytes, int] = {}
+        for i, row in enumerate(_digests(rows, "rows")):
+            first = ids.setdefault(row, i)
+            if first != i and not np.array_equal(values[first], values[i]):
+                raise ValueError(
+                    f"rows {first} and {i} are equal vectors (in float32) with different values or "
+                    "labels: their content does not tell them apart"
+                )
+        return ids
+
+
+def _digests(X: Any, name: str) -> Iterator[bytes]:
+    """Yield a digest of each row in float32, with -0.0 as 0.0."""
+    for part in chunks_of(X, N_CHUNK_NUMBERS):
+        with naming(name, X), np.errstate(over="ignore"):
+            rows = np.ascontiguousarray(part, dtype=np.float32) + np.float32(0)
+        for row in rows:
+            yield blake2b(row, digest_size=16).digest()

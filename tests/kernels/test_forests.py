@@ -1,0 +1,169 @@
+"""Kernels of forests, against scikit-learn's leaves; forests as arrays have the same ones."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    RandomTreesEmbedding,
+)
+
+from dkae.kernels import ForestKernel
+from dkae.kernels import array_forest as module
+from dkae.kernels.array_forest import NO_CHILD, ArrayForest
+from dkae.kernels.forests import agreements
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 4))
+Y = RNG.normal(size=(200, 4))
+LABELS = np.arange(80) % 3
+GAPPY = np.where(RNG.random(X.shape) < 0.2, np.nan, X)
+FORESTS = [
+    RandomForestClassifier(6, random_state=0),
+    ExtraTreesRegressor(6, random_state=0),
+    RandomTreesEmbedding(6, random_state=0),
+    GradientBoostingClassifier(n_estimators=3, random_state=0),
+    RandomForestRegressor(2, min_samples_split=1000, random_state=0),  # nothing but roots
+]
+every_forest = pytest.mark.parametrize("forest", FORESTS, ids=str)
+
+
+def leaves(forest, rows):
+    found = np.asarray(forest.apply(rows))
+    return found.reshape(len(found), -1)
+
+
+# --- the kernel ----------------------------------------------------------------------------------
+
+
+def test_agreements_are_counted_column_by_column():
+    a, b = RNG.integers(0, 4, (7, 30)), RNG.integers(0, 4, (5, 30))
+    np.testing.assert_array_equal(agreements(a, b), (a[:, None] == b).sum(axis=2))
+
+
+@every_forest
+def test_it_is_the_share_of_common_leaves(forest):
+    forest = forest.fit(X, LABELS)
+    kernel, found = ForestKernel(forest).fit(X), leaves(forest, Y)
+    expected = (found[:, None] == found).mean(axis=2)
+    np.testing.assert_allclose(kernel.gram(Y), expected, rtol=1e-6)
+    phi = kernel.features(Y)
+    np.testing.assert_allclose((phi @ phi.T).toarray(), expected, rtol=1e-6)
+
+
+def test_without_a_forest_it_is_the_random_trees_embedding():
+    kernel = ForestKernel(n_estimators=12, max_depth=4, random_state=3).fit(X)
+    phi = RandomTreesEmbedding(12, max_depth=4, random_state=3).fit(X).transform(X)
+    np.testing.assert_allclose(kernel.gram(X), (phi @ phi.T).toarray() / 12, rtol=1e-6)
+
+
+def test_the_given_forest_is_neither_fitted_nor_copied():
+    forest = RandomForestClassifier(3, random_state=0).fit(X, LABELS)
+    assert clone(ForestKernel(forest)).fit(X).forest_ is forest
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"forest": RandomForestClassifier()}, r"forest=RandomForestClassifier\(\) is not fitted"),
+        ({"forest": PCA(2).fit(X)}, r"forest=PCA\(n_components=2\) has no method apply"),
+        ({"n_estimators": 0}, "n_estimators=0 must be a whole number of at least 1"),
+        ({"max_depth": 1.5}, "max_depth=1.5 must be a whole number of at least 1"),
+    ],
+    ids=["not fitted", "no forest", "no trees", "depth"],
+)
+def test_parameters(params, message):
+    with pytest.raises(ValueError, match=message):
+        ForestKernel(**params).fit(X)
+
+
+# --- forests as arrays ---------------------------------------------------------------------------
+
+
+@every_forest
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_leaves_are_the_same(forest, dtype, monkeypatch):
+    forest = forest.fit(X, LABELS)
+    arrays, rows = ArrayForest.of(forest), (3 * Y).astype(dtype)
+    expected = leaves(forest, rows)
+    np.testing.assert_array_equal(arrays.apply(rows), expected)
+    monkeypatch.setattr(module, "N_CHUNK_PAIRS", 7 * expected.shape[1])
+    np.testing.assert_array_equal(arrays.apply(rows), expected)
+    counts = [tree.tree_.node_count for tree in np.ravel(forest.estimators_)]
+    np.testing.assert_array_equal(arrays.n_nodes, counts)
+
+
+@every_forest
+def test_rows_on_the_thresholds_fall_to_the_same_side(forest):
+    """Of float64 thresholds and float32 rows, and of their neighbours."""
+    arrays = ArrayForest.of(forest.fit(X, LABELS))
+    at = np.repeat(arrays.threshold[arrays.left >= 0][:60], 4).astype(np.float32).reshape(-1, 4)
+    rows = np.concatenate([at, np.nextafter(at, np.float32(-9)), np.nextafter(at, np.float32(9))])
+    if len(rows):
+        np.testing.assert_array_equal(arrays.apply(rows), leaves(forest, rows))
+
+
+@pytest.mark.parametrize("rows", [X, GAPPY], ids=["fitted whole", "fitted with gaps"])
+def test_missing_values_go_where_they_went(rows):
+    forest = RandomForestClassifier(8, random_state=0).fit(rows, LABELS)
+    for others in (X, rows):
+        np.testing.assert_array_equal(ArrayForest.of(forest).apply(others), forest.apply(others))
+
+
+def test_extreme_rows():
+    forest = FORESTS[0].fit(X, LABELS)
+    rows = np.float32([[3e38, -3e38, 0, -0.0], [1e-45, -1e-45, 1e-38, 1]])
+    np.testing.assert_array_equal(ArrayForest.of(forest).apply(rows), forest.apply(rows))
+    assert ArrayForest.of(forest).apply(rows[:0]).shape == (0, 6)
+
+
+def test_a_kernel_of_arrays_is_the_same():
+    forest = FORESTS[0].fit(X, LABELS)
+    kernel, again = ForestKernel(forest).fit(X), ForestKernel(ArrayForest.of(forest)).fit(X)
+    np.testing.assert_array_equal(again.gram(Y, X), kernel.gram(Y, X))
+    assert abs(again.features(Y) - kernel.features(Y)).max() == 0
+
+
+@pytest.mark.parametrize("rows", [np.zeros((2, 3)), np.zeros(4), np.zeros((1, 2, 2))], ids=np.shape)
+def test_rows_of_another_width(rows):
+    forest = ArrayForest.of(FORESTS[0].fit(X, LABELS))
+    with pytest.raises(ValueError, match="the forest was fitted to rows of 4 features"):
+        forest.apply(rows)
+
+
+def test_any_other_forest_stays_as_it_is():
+    class Custom:
+        def apply(self, X):
+            return np.asarray(X)[:, :1] > 0
+
+    own = Custom()
+    assert ArrayForest.of(own) is own
+    gram = ForestKernel(own).fit(X).gram(X)
+    np.testing.assert_array_equal(gram, (X[:, :1] > 0) == (X[:, 0] > 0))
+    assert repr(ArrayForest.of(FORESTS[4].fit(X, LABELS))) == "ArrayForest(<2 trees of 2 nodes>)"
+
+
+def test_a_deep_tree_beside_many_shallow_ones_takes_the_time_of_its_own_depth():
+    """One chain of 30,000 nodes and 30,000 roots: rows x trees x depth of each."""
+    depth = n_trees = 30_000
+    inner = np.arange(0, 2 * depth, 2)
+    left, right = np.full((2, 2 * depth + 1 + n_trees), NO_CHILD, np.int32)
+    left[inner], right[inner] = inner + 1, inner + 2
+    n = len(left)
+    bounds = np.concatenate([[0], np.arange(2 * depth + 1, n + 1)]).astype(np.int32)
+    chain = ArrayForest(
+        left, right, np.zeros(n, np.int32), np.full(n, -1.0), np.zeros(n, bool), bounds, 1
+    )
+    start = time.perf_counter()
+    found = chain.apply(np.zeros((100, 1)))
+    assert time.perf_counter() - start < 10  # 50 s and more if all trees go on until the end
+    assert (found[:, 0] == 2 * depth).all()
+    assert not found[:, 1:].any()
