@@ -16,6 +16,8 @@ from dkae._support.checks import shown
 
 #: Kinds of real numbers: truth values, whole numbers with and without a sign, floats.
 REAL_KINDS = "buif"
+#: Larger numbers are an error: sums of their squares would leave float32.
+LARGEST = 1e15
 
 
 @contextmanager
@@ -90,6 +92,12 @@ def finite_numbers(values: Any, name: str, remedy: str) -> Any:
     if not np.isfinite(values.data if sparse.issparse(values) else values).all():
         raise ValueError(f"{name} has NaN or infinite values: {remedy}")
     return values
+
+
+def check_magnitude(values: NDArray[Any], name: str) -> None:
+    """Raise if a number is beyond 1e15; NaN and infinity have checks of their own."""
+    if values.size and max(float(values.max()), -float(values.min())) > LARGEST:
+        raise ValueError(f"{name} has numbers beyond 1e15: scale {name}, such as by its largest")
 
 
 def _is_named(name: str, message: str) -> bool:

@@ -49,7 +49,7 @@ def clustering_scores(y: Any, clusters: Any) -> ClusteringScores:
 
 
 def count_labels(labels: Any, name: str) -> int:
-    """Return the number of labels; reject an empty list and what is not a list."""
+    """Return the number of labels; raise unless they are a list of at least one."""
     with naming(name, labels):
         shape = np.shape(labels)
     if len(shape) != 1:
