@@ -111,7 +111,7 @@ def compare_with_baselines(
     # First, because it raises if the kernel is missing.
     prior = last.prior_gram(seen) if gram is None else gram_of(gram, seen)
     kernel = last.kernel_ if gram is None else prior.kernel
-    view = _View(head, last)
+    view = _View(head, last, is_given=gram is not None)
     X, seen = (np.asarray(as_rows(rows)) for rows in (X, seen))
     rows = seen if learnt is None else np.asarray(as_rows(learnt, "train"))
     _check_train(rows, seen, "X" if train is None else "train")
@@ -124,7 +124,7 @@ def compare_with_baselines(
     for name, fit in RIVALS.items():
         rival = fit(lesson)
         if rival is None:
-            found.append(Yardstick(name, *[None] * 6, NO_KERNEL))
+            found.append(Yardstick(name, None, None, None, None, None, None, NO_KERNEL))
             continue
         codes = np.asarray(rival.encode(scored))
         back = view.back(np.asarray(rival.decode(codes)).reshape(seen.shape))
@@ -154,11 +154,14 @@ def _measure(
 class _View:
     """Rows as the kernel of a map sees them, and the way back to the units of the user."""
 
-    def __init__(self, head: Any, last: Any) -> None:
+    def __init__(self, head: Any, last: Any, *, is_given: bool) -> None:
         self.head = head
-        self.fill = getattr(last, "fill_", None)
-        is_scaled = getattr(last, "scale_", None) is not None
-        self.center, self.scale = (last.center_, last.scale_) if is_scaled else (0.0, 1.0)
+        self.fill: Any = getattr(last, "fill_", None)
+        self.center: Any = 0.0
+        self.scale: Any = 1.0
+        # The kernel of a Gram that is given sees rows as they are.
+        if not is_given and getattr(last, "scale_", None) is not None:
+            self.center, self.scale = last.center_, last.scale_
 
     def of(self, rows: Array) -> Array:
         rows = rows if self.fill is None else np.where(np.isnan(rows), self.fill, rows)
@@ -293,10 +296,9 @@ def _by_chunks(function: Map) -> Map:
 
 def _split(model: Any) -> tuple[Any, Any]:
     """Return the steps before the last (None if there are none) and the last, the map."""
-    is_pipeline = isinstance(model, Pipeline)
-    head, last = (
-        (model[:-1] if len(model) > 1 else None, model[-1]) if is_pipeline else (None, model)
-    )
+    head, last = None, model
+    if isinstance(model, Pipeline):
+        head, last = model[:-1] if len(model) > 1 else None, model[-1]
     if not hasattr(last, "prior_gram"):
         raise ValueError(
             f"model={type(last).__name__} has no kernel to compare codes with: pass a map such as "

@@ -53,8 +53,8 @@ def reconstruction_r2(X: Any, X_hat: Any, *, scale: Any = None) -> float:
     ----------
     X, X_hat : array-like of the same shape
         Rows and their reconstructions; missing values (NaN) of X do not count.
-    scale : array-like of the shape of a row, optional
-        The scales s, a positive number for each feature. 1 by default.
+    scale : float or array-like of the shape of a row, optional
+        The scales s, positive numbers. 1 by default.
     """
     rows, back = _check_pair(X, X_hat)
     s, mean = _check_scale(scale, rows.shape[1:]), _mean_row(rows)
@@ -88,8 +88,7 @@ def psnr(X: Any, X_hat: Any, peak: float = 1.0) -> float:
 
 def _squares(values: Doubles) -> float:
     """Return the sum of the squares of the known values."""
-    known = np.nan_to_num(values, copy=False, nan=0.0)
-    return float(np.vdot(known, known))
+    return float(np.nansum(values * values))
 
 
 def _mean_row(rows: Any) -> Doubles:
@@ -98,7 +97,7 @@ def _mean_row(rows: Any) -> Doubles:
     for ids in _chunks(rows):
         x = _vectors(rows[ids], "X")
         n += np.count_nonzero(~np.isnan(x), axis=0)
-        total += np.nan_to_num(x, copy=False).sum(axis=0)
+        total += np.nansum(x, axis=0)
     _check_known(n.sum())
     mean: Doubles = total / np.maximum(n, 1)
     return mean
@@ -150,11 +149,13 @@ def _check_scale(scale: Any, shape: tuple[int, ...]) -> Doubles | float:
     if scale is None:
         return 1.0
     scales = real_numbers(scale, "scale").astype(np.float64)
-    if scales.size != math.prod(shape) or not (np.isfinite(scales) & (scales > 0)).all():
+    if scales.size not in (1, math.prod(shape)):
         raise ValueError(
-            f"scale has shape {scales.shape} and values from {scales.min():.3g} to "
-            f"{scales.max():.3g}: pass a positive number for each feature of rows of shape {shape}"
+            f"scale has shape {scales.shape}: pass one number for each feature of rows of shape "
+            f"{shape}, or one for all"
         )
+    if not (np.isfinite(scales) & (scales > 0)).all():
+        raise ValueError("scale has values that are not positive numbers: pass positive ones")
     return scales.reshape(-1)
 
 

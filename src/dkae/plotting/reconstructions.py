@@ -15,7 +15,7 @@ from dkae.plotting.style import CLASS_COLORS, LINE
 
 #: A square number of features, at least this many (8 × 8 pixels), is taken for an image.
 MIN_PIXELS = 64
-#: Least pixels on the longer side of an image, and blank ones above and beside it.
+#: Least pixels on the longer side of an image, and the height and width of its blank frame.
 MIN_SIDE, _FRAME = 24, (2, 1)
 #: Largest part of its lane that a line takes.
 _LANE = 0.85
