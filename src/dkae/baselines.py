@@ -235,9 +235,12 @@ def nystroem_map(kernel: Kernel, landmarks: Array) -> Map:
     .. math:: z(x) = K_{LL}^{-1/2} \kappa(L, x)
     """
     L = landmarks.astype(np.float64)  # the values of most kernels then have this precision
-    features = Nystroem(kernel="precomputed", n_components=len(L), random_state=0)
-    features.fit(kernel.values(L))
-    return _by_chunks(lambda X: features.transform(kernel.values(X.astype(np.float64), L)))
+
+    def values(X: Array) -> Array:
+        return kernel.values(X.astype(np.float64), L).astype(np.float64)
+
+    features = Nystroem(kernel="precomputed", n_components=len(L), random_state=0).fit(values(L))
+    return _by_chunks(lambda X: features.transform(values(X)))
 
 
 def _kernel_ridge(codes: Array, rows: Array) -> Any:
