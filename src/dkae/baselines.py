@@ -58,7 +58,7 @@ NO_KERNEL = "needs a kernel that can be evaluated at new rows"
 
 
 class Yardstick(NamedTuple):
-    """One row of the comparison; its numbers are None if the method cannot be fitted (`note`)."""
+    """One row of the comparison; without numbers if the method cannot be fitted (see `note`)."""
 
     name: str
     #: Width of the codes; less than that of the map if a method has no more.
@@ -111,32 +111,30 @@ def compare_with_baselines(
     # First, because it raises if the kernel is missing.
     prior = last.prior_gram(seen) if gram is None else gram_of(gram, seen)
     kernel = last.kernel_ if gram is None else prior.kernel
-    view = _View(head, last, is_given=gram is not None)
     X, seen = (np.asarray(as_rows(rows)) for rows in (X, seen))
     rows = seen if learnt is None else np.asarray(as_rows(learnt, "train"))
     _check_train(rows, seen, "X" if train is None else "train")
+    view = _View(head, last, is_given=gram is not None)
     scored, rows = view.of(seen), view.of(rows)
     sample = rows[sample_rows(len(rows), max_rows)]
     lesson = _Lesson(rows, sample, _evaluable(kernel, scored, sample), last.n_components_)
     codes = np.asarray(last.transform(seen))
-    back = view.out_of_head(np.asarray(last.inverse_transform(codes)).reshape(seen.shape))
-    found = [_measure(MODEL, codes, back, X, prior)]
+    decoded = np.asarray(last.inverse_transform(codes)).reshape(seen.shape)
+    found = [_measured(MODEL, codes, view.out_of_head(decoded), X, prior)]
     for name, fit in RIVALS.items():
-        rival = fit(lesson)
-        if rival is None:
+        if name in OF_KERNELS and lesson.kernel is None:
             found.append(Yardstick(name, None, None, None, None, None, None, NO_KERNEL))
             continue
-        codes = np.asarray(rival.encode(scored))
-        back = view.back(np.asarray(rival.decode(codes)).reshape(seen.shape))
-        width = codes.shape[1]
-        narrow = f"has no more than {width} components" if 1 < width < last.n_components_ else ""
-        notes = narrow, rival.note, FLATTERED if train is None else ""
-        found.append(_measure(name, codes, back, X, prior, "; ".join(filter(None, notes))))
+        encode, decode = fit(lesson)
+        codes = np.asarray(encode(scored))
+        decoded = view.back(np.asarray(decode(codes)).reshape(seen.shape))
+        note = lesson.note(name, codes.shape[1], is_flattered=train is None)
+        found.append(_measured(name, codes, decoded, X, prior, note))
     return found
 
 
-def _measure(
-    name: str, codes: Array, back: Array, X: Array, prior: Gram, note: str = ""
+def _measured(
+    name: str, codes: Array, decoded: Array, X: Array, prior: Gram, note: str = ""
 ) -> Yardstick:
     comparison = compare(code_gram(codes), prior, ("codes", "prior"))
     return Yardstick(
@@ -145,23 +143,22 @@ def _measure(
         max(0.0, comparison.alignment),
         comparison.alignment_loss,
         max(0.0, comparison.centered_alignment),
-        reconstruction_error(X, back),
-        reconstruction_r2(X, back),
+        reconstruction_error(X, decoded),
+        reconstruction_r2(X, decoded),
         note,
     )
 
 
 class _View:
-    """Rows as the kernel of a map sees them, and the way back to the units of the user."""
+    """Rows as the kernel of a map sees them, and the way back to the units of X."""
 
     def __init__(self, head: Any, last: Any, *, is_given: bool) -> None:
         self.head = head
         self.fill: Any = getattr(last, "fill_", None)
-        self.center: Any = 0.0
-        self.scale: Any = 1.0
         # The kernel of a Gram that is given sees rows as they are.
-        if not is_given and getattr(last, "scale_", None) is not None:
-            self.center, self.scale = last.center_, last.scale_
+        is_scaled = not is_given and getattr(last, "scale_", None) is not None
+        self.center: Any = last.center_ if is_scaled else 0
+        self.scale: Any = last.scale_ if is_scaled else 1
 
     def of(self, rows: Array) -> Array:
         rows = rows if self.fill is None else np.where(np.isnan(rows), self.fill, rows)
@@ -174,62 +171,52 @@ class _View:
         return rows if self.head is None else np.asarray(self.head.inverse_transform(rows))
 
 
-class _Rival(NamedTuple):
-    """A fitted method: its two maps, and a note."""
-
-    encode: Map
-    decode: Map
-    note: str = ""
-
-
 class _Lesson(NamedTuple):
     """The rows and the kernel that rivals learn from."""
 
     rows: Array
     #: The rows for those with a kernel.
     sample: Array
-    kernel: Kernel | None
+    #: None if it cannot be evaluated at new rows.
+    kernel: Any
     n_components: int
 
-    @property
-    def note(self) -> str:
-        n, n_rows = len(self.sample), len(self.rows)
-        return f"learns from {n:,} of {n_rows:,} rows" if n < n_rows else ""
+    def note(self, name: str, width: int, *, is_flattered: bool) -> str:
+        notes, n, n_rows = [], len(self.sample), len(self.rows)
+        if 1 < width < self.n_components:
+            notes.append(f"has no more than {width} components")
+        if name in OF_KERNELS and n < n_rows:
+            notes.append(f"learns from {n:,} of {n_rows:,} rows")
+        return "; ".join([*notes, FLATTERED] if is_flattered else notes)
 
 
 # --- the rivals ----------------------------------------------------------------------------------
 
 
-def _constant(lesson: _Lesson) -> _Rival:
+def _constant(lesson: _Lesson) -> tuple[Map, Map]:
     mean = lesson.rows.mean(axis=0, dtype=np.float64)
-    return _Rival(
+    return (
         lambda X: np.ones((len(X), 1), np.float32),
         lambda codes: np.broadcast_to(mean, (len(codes), *mean.shape)),
     )
 
 
-def _nystroem(lesson: _Lesson) -> _Rival | None:
-    if lesson.kernel is None:
-        return None
+def _nystroem(lesson: _Lesson) -> tuple[Map, Map]:
     sample = lesson.sample
     encode = nystroem_map(lesson.kernel, sample[sample_rows(len(sample), lesson.n_components)])
-    ridge = RidgeCV(ALPHAS).fit(encode(sample), _flat(sample))
-    return _Rival(encode, ridge.predict, lesson.note)
+    return encode, RidgeCV(ALPHAS).fit(encode(sample), _flat(sample)).predict
 
 
-def _nystroem_pca(lesson: _Lesson) -> _Rival | None:
-    if lesson.kernel is None:
-        return None
+def _nystroem_pca(lesson: _Lesson) -> tuple[Map, Map]:
     sample = lesson.sample
     features = nystroem_map(lesson.kernel, sample[sample_rows(len(sample), N_LANDMARKS)])
     Z = features(sample)
     pca = PCA(min(lesson.n_components, *Z.shape), random_state=0).fit(Z)
     regression = _kernel_ridge(pca.transform(Z), _flat(sample))
-    decode = _by_chunks(regression.predict)
-    return _Rival(lambda X: pca.transform(features(X)), decode, lesson.note)
+    return lambda X: pca.transform(features(X)), _by_chunks(regression.predict)
 
 
-def nystroem_map(kernel: Kernel, landmarks: Array) -> Map:
+def nystroem_map(kernel: Any, landmarks: Array) -> Map:
     r"""Return scikit-learn's Nyström features for any kernel, from its values.
 
     .. math:: z(x) = K_{LL}^{-1/2} \kappa(L, x)
@@ -237,7 +224,7 @@ def nystroem_map(kernel: Kernel, landmarks: Array) -> Map:
     L = landmarks.astype(np.float64)  # the values of most kernels then have this precision
 
     def values(X: Array) -> Array:
-        return kernel.values(X.astype(np.float64), L).astype(np.float64)
+        return np.asarray(kernel.values(X.astype(np.float64), L), dtype=np.float64)
 
     features = Nystroem(kernel="precomputed", n_components=len(L), random_state=0).fit(values(L))
     return _by_chunks(lambda X: features.transform(values(X)))
@@ -257,34 +244,34 @@ def _kernel_ridge(codes: Array, rows: Array) -> Any:
     return regression.fit(codes, rows)
 
 
-def _pca(lesson: _Lesson) -> _Rival:
+def _pca(lesson: _Lesson) -> tuple[Map, Map]:
     rows = _flat(lesson.rows)
     pca = PCA(min(lesson.n_components, *rows.shape), random_state=0).fit(rows)
-    return _Rival(lambda X: pca.transform(_flat(X)), pca.inverse_transform)
+    return lambda X: pca.transform(_flat(X)), pca.inverse_transform
 
 
-def _kernel_pca(lesson: _Lesson) -> _Rival | None:
-    if lesson.kernel is None:
-        return None
+def _kernel_pca(lesson: _Lesson) -> tuple[Map, Map]:
     sample = lesson.sample
     n_components = min(lesson.n_components, len(sample))
     pca = KernelPCA(n_components, center=False, decoder="kernel_ridge", random_state=0)
     with warnings.catch_warnings():
-        # The notes say that there are fewer components; the fit of the map has warned of the rest.
+        # A note says if there are fewer components; the fit of the map has warned of the rest.
         warnings.simplefilter("ignore", UserWarning)
         pca.fit(sample, gram=lesson.kernel.on(sample))
-    return _Rival(pca.transform, pca.inverse_transform, lesson.note)
+    return pca.transform, pca.inverse_transform
 
 
 CONSTANT, NYSTROEM, LINEAR, KERNEL_PCA = "constant kernel", "Nystroem + ridge", "PCA", "kernel PCA"
 NYSTROEM_PCA = "Nystroem + PCA + KernelRidge"
-RIVALS: dict[str, Callable[[_Lesson], _Rival | None]] = {
+#: What rivals learn: the map from rows to codes, and back.
+RIVALS: dict[str, Callable[[_Lesson], tuple[Map, Map]]] = {
     CONSTANT: _constant,
     NYSTROEM: _nystroem,
     NYSTROEM_PCA: _nystroem_pca,
     LINEAR: _pca,
     KERNEL_PCA: _kernel_pca,
 }
+OF_KERNELS = (NYSTROEM, NYSTROEM_PCA, KERNEL_PCA)
 
 
 def _by_chunks(function: Map) -> Map:
@@ -298,7 +285,7 @@ def _by_chunks(function: Map) -> Map:
 
 
 def _split(model: Any) -> tuple[Any, Any]:
-    """Return the steps before the last (None if there are none) and the last, the map."""
+    """Return the steps before the last, or None, and the last, which is the map."""
     head, last = None, model
     if isinstance(model, Pipeline):
         head, last = model[:-1] if len(model) > 1 else None, model[-1]

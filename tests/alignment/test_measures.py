@@ -113,11 +113,11 @@ def test_codes_too_narrow_for_logdet_are_warned_of(given):
 @pytest.mark.parametrize(
     ("code_gram", "prior_gram", "error", "message"),
     [
-        (np.eye(2), P, TypeError, "code_gram is a ndarray: pass a tensor"),
-        (C, None, TypeError, "prior_gram is a NoneType: pass a tensor"),
-        (torch.ones(2, 3), P, ValueError, r"code_gram has shape \(2, 3\) and entries of type"),
-        (C, torch.eye(2).long(), ValueError, "prior_gram .* of type torch.int64: pass a square"),
-        (C, torch.eye(3), ValueError, "code_gram has 2 rows, but prior_gram has 3: pass Gram"),
+        (np.eye(2), P, TypeError, "code_gram is a ndarray: pass a matrix of floats, as a t"),
+        (C, None, TypeError, "prior_gram is a NoneType: pass a matrix of floats"),
+        (C, torch.eye(2).long(), TypeError, "prior_gram is a Tensor: pass a matrix of floats"),
+        (torch.ones(2, 3), P, ValueError, r"code_gram has shape \(2, 3\), and prior_gram"),
+        (C, torch.eye(3), ValueError, r".* prior_gram \(3, 3\): pass square matrices of the"),
     ],
 )
 def test_arguments_that_are_not_gram_matrices(measure, code_gram, prior_gram, error, message):

@@ -201,8 +201,7 @@ class TestAlignmentLossCurve:
         np.testing.assert_allclose(curve, expected, atol=1e-7)
 
     @pytest.mark.parametrize("dtype", [np.float32, np.uint8])
-    def test_codes_on_a_disk_are_read_by_parts(self, dtype, tmp_path, monkeypatch):
-        monkeypatch.setattr("dkae.metrics.codes.N_CHUNK_ROWS", 4)
+    def test_codes_on_a_disk_are_read_by_parts(self, dtype, tmp_path):
         codes, P = (50 + 10 * random_codes(30, 5)).astype(dtype), random_gram(30, 1)
         curve = metrics.alignment_loss_curve(codes, P)
         loss = metrics.alignment_loss(metrics.code_gram(codes), P)

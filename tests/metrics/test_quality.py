@@ -55,11 +55,11 @@ def quality(**values):
         ({}, 0.1, None),
         ({}, None, None),
         ({"r2": np.nan}, None, None),
-        ({"alignment": 0.4}, 0.1, NEAR_CONSTANT + r"train for longer \(max_iter\), raise n_comp"),
+        ({"alignment": 0.4}, 0.1, NEAR_CONSTANT + r"train for longer \(max_iter\), raise align"),
         ({"alignment": 0.4}, None, NEAR_CONSTANT + r"raise n_components, or scale X \(standardi"),
         ({"alignment": 0.4}, 0, None),  # the codes are not aligned with a kernel
         ({"r2": -0.01}, 0.1, BELOW_THE_MEAN + r"train for longer \(max_iter, decoder_max_iter\)"),
-        ({"r2": -0.01}, None, BELOW_THE_MEAN + "raise n_components, or choose another decoder"),
+        ({"r2": -0.01}, None, BELOW_THE_MEAN + "choose another decoder, or raise n_comp"),
         ({"r2": -0.01}, 1, None),  # rows are not reconstructed
         ({"is_constant": True}, 0.1, CONSTANT),
         ({"is_constant": True, "alignment": 0.4}, None, CONSTANT),  # one warning, not two

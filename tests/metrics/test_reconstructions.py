@@ -140,8 +140,8 @@ def test_bad_rows(measure, rows, decoded, message):
 @pytest.mark.parametrize(
     ("scale", "message"),
     [
-        ([1, 2], r"scale has shape \(2,\): pass one number for each feature of rows of shape"),
-        ([1, 1, 1, 1, 1, 0], "scale has values that are not positive numbers"),
+        ([1, 2], r"scale has 2 numbers: pass a positive one for each feature of rows of shape"),
+        ([1, 1, 1, 1, 1, 0], "scale has 6 numbers, not all positive"),
         ("a", "scale has entries of type"),
     ],
 )

@@ -12,9 +12,6 @@ from dkae.kernels.features import FeatureGram
 from dkae.metrics.comparison import Doubles, check_sizes, tiles
 from dkae.rows import is_row_array, row_array
 
-#: Rows of codes that are read together.
-N_CHUNK_ROWS = 1024
-
 
 def code_gram(codes: Any) -> Gram:
     """Return the Gram matrix of codes, ``codes @ codes.T``, read block by block.
@@ -51,24 +48,17 @@ def alignment_loss_curve(codes: Any, prior: GramLike) -> Doubles:
     """
     Z, P = _check_codes(codes), as_gram(prior, "prior")
     check_sizes((FeatureGram(Z, "codes"), P), ("codes", "prior"))
-    with_prior, prior_squares = np.zeros(Z.shape[1]), 0.0
+    m = Z.shape[1]
+    with_prior, products, prior_squares = np.zeros(m), np.zeros((m, m)), 0.0
     for tile in tiles((P,), ("prior",)):
         (values,) = tile.values
         left, right = (_doubles(Z[part]) for part in (tile.rows, tile.columns))
         with_prior += tile.weight * np.einsum("im,im->m", left, values @ right)
         prior_squares += tile.weight * float(np.vdot(values, values))
-    squares = _products_of_columns(Z) ** 2
-    code_norms = np.sqrt(squares.cumsum(axis=0).cumsum(axis=1).diagonal())
+        if tile.rows == tile.columns:
+            products += left.T @ left
+    code_norms = np.sqrt((products**2).cumsum(axis=0).cumsum(axis=1).diagonal())
     return _losses(with_prior.cumsum(), code_norms, math.sqrt(prior_squares))
-
-
-def _products_of_columns(Z: Any) -> Doubles:
-    """Return ZᵀZ in float64 by chunks of rows, without a float64 copy of the codes."""
-    products = np.zeros((Z.shape[1], Z.shape[1]))
-    for start in range(0, len(Z), N_CHUNK_ROWS):
-        chunk = _doubles(Z[start : start + N_CHUNK_ROWS])
-        products += chunk.T @ chunk
-    return products
 
 
 def _losses(products: Doubles, code_norms: Doubles, prior_norm: float) -> Doubles:

@@ -59,37 +59,25 @@ class Quality:
         `alignment_weight` is λ of a map that is trained, None of one whose codes are computed.
         """
         is_trained = alignment_weight is not None
-        if alignment_weight != 0:
-            self._warn_of_codes(is_trained)
-        if alignment_weight != 1 and self.r2 < 0:
-            remedy = (
-                "train for longer (max_iter, decoder_max_iter), raise n_components, or lower "
-                "alignment_weight"
-                if is_trained
-                else "raise n_components, or choose another decoder"
+        if alignment_weight != 0 and self.is_constant:
+            _warn(
+                "the kernel is constant on these rows, so that codes cannot tell them apart: scale "
+                "X (standardize=True), or choose gamma or another kernel"
             )
-            warn_caller(
+        elif alignment_weight != 0 and self.alignment < self.constant_alignment:
+            remedy = "train for longer (max_iter), raise alignment_weight, " if is_trained else ""
+            _warn(
+                "the codes are nearer to a constant kernel (alignment "
+                f"{self.constant_alignment:.3f}) than to the kernel ({self.alignment:.3f}): "
+                f"{remedy}raise n_components, or scale X (standardize=True)"
+            )
+        if alignment_weight != 1 and self.r2 < 0:
+            trained = "train for longer (max_iter, decoder_max_iter), lower alignment_weight"
+            _warn(
                 f"the reconstructions are worse than the mean of the rows (R² = {self.r2:.3g}): "
-                f"{remedy}",
-                ConvergenceWarning,
+                f"{trained if is_trained else 'choose another decoder'}, or raise n_components"
             )
 
-    def _warn_of_codes(self, is_trained: bool) -> None:
-        if self.is_constant:
-            warn_caller(
-                "the kernel is constant on these rows, so that codes cannot tell them apart: scale "
-                "X (standardize=True), or choose gamma or another kernel",
-                ConvergenceWarning,
-            )
-        elif self.alignment < self.constant_alignment:
-            remedy = (
-                "train for longer (max_iter), raise n_components or alignment_weight"
-                if is_trained
-                else "raise n_components"
-            )
-            warn_caller(
-                f"the codes are nearer to a constant kernel (alignment "
-                f"{self.constant_alignment:.3f}) than to the kernel ({self.alignment:.3f}): "
-                f"{remedy}, or scale X (standardize=True)",
-                ConvergenceWarning,
-            )
+
+def _warn(message: str) -> None:
+    warn_caller(message, ConvergenceWarning)

@@ -148,15 +148,14 @@ def _check_rows(X: Any, name: str) -> Any:
 def _check_scale(scale: Any, shape: tuple[int, ...]) -> Doubles | float:
     if scale is None:
         return 1.0
-    scales = real_numbers(scale, "scale").astype(np.float64)
-    if scales.size not in (1, math.prod(shape)):
+    scales = real_numbers(scale, "scale").astype(np.float64).reshape(-1)
+    is_positive = bool((np.isfinite(scales) & (scales > 0)).all())
+    if len(scales) not in (1, math.prod(shape)) or not is_positive:
         raise ValueError(
-            f"scale has shape {scales.shape}: pass one number for each feature of rows of shape "
-            f"{shape}, or one for all"
+            f"scale has {len(scales)} numbers{'' if is_positive else ', not all positive'}: pass "
+            f"a positive one for each feature of rows of shape {shape}, or one for all"
         )
-    if not (np.isfinite(scales) & (scales > 0)).all():
-        raise ValueError("scale has values that are not positive numbers: pass positive ones")
-    return scales.reshape(-1)
+    return scales
 
 
 def _check_known(n_known: float) -> None:
