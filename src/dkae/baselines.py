@@ -154,15 +154,19 @@ class _View:
 
     def __init__(self, head: Any, last: Any, *, is_given: bool) -> None:
         self.head = head
-        self.fill: Any = getattr(last, "fill_", None)
-        # The kernel of a Gram that is given sees rows as they are.
-        is_scaled = not is_given and getattr(last, "scale_", None) is not None
+        is_scaled = getattr(last, "scale_", None) is not None
         self.center: Any = last.center_ if is_scaled else 0
         self.scale: Any = last.scale_ if is_scaled else 1
+        #: What fills gaps of rows that are standardised.
+        self.fill: Any = getattr(last, "fill_", None)
+        if is_given:  # the kernel of a Gram that is given sees rows as they are
+            self.fill = None if self.fill is None else self.fill * self.scale + self.center
+            self.center, self.scale = 0, 1
 
     def of(self, rows: Array) -> Array:
-        rows = rows if self.fill is None else np.where(np.isnan(rows), self.fill, rows)
-        return np.asarray((rows - self.center) / self.scale, dtype=np.result_type(rows, np.float32))
+        dtype = np.result_type(rows, np.float32)
+        rows = ((rows - self.center) / self.scale).astype(dtype, copy=False)
+        return rows if self.fill is None else np.where(np.isnan(rows), self.fill, rows)
 
     def back(self, rows: Array) -> Array:
         return self.out_of_head(rows * self.scale + self.center)
