@@ -284,7 +284,7 @@ def test_rivals_see_the_rows_that_the_kernel_sees():
     for gram in (None, NEW @ NEW.T):
         filled = by_name(compare_with_baselines(filling, gaps, TRAIN, gram=gram))
         assert filled["constant kernel"].reconstruction_mse == pytest.approx(mse, rel=1e-5)
-        assert filled["PCA"].r2 > 0.6
+        assert filled["PCA"].r2 > 0.3
 
 
 @pytest.mark.parametrize(

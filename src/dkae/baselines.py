@@ -34,7 +34,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dkae._support.checks import check_integer
 from dkae.grams import Gram, sample_rows
-from dkae.kernels import Kernel, PairwiseKernel, gram_of
+from dkae.kernels import FunctionKernel, Kernel, PairwiseKernel, gram_of
 from dkae.metrics import code_gram, reconstruction_error, reconstruction_r2
 from dkae.metrics.comparison import compare
 from dkae.rows import as_rows
@@ -255,14 +255,20 @@ def _pca(lesson: _Lesson) -> tuple[Map, Map]:
 
 
 def _kernel_pca(lesson: _Lesson) -> tuple[Map, Map]:
-    sample = lesson.sample
-    n_components = min(lesson.n_components, len(sample))
+    rows, shape = _flat(lesson.sample), lesson.sample.shape[1:]
+
+    def of_flat_rows(X: Array, Y: Array) -> Array:
+        values: Array = lesson.kernel.values(X.reshape(-1, *shape), Y.reshape(-1, *shape))
+        return values
+
+    kernel = lesson.kernel if len(shape) == 1 else FunctionKernel(of_flat_rows).fit(rows)
+    n_components = min(lesson.n_components, len(rows))
     pca = KernelPCA(n_components, center=False, decoder="kernel_ridge", random_state=0)
     with warnings.catch_warnings():
         # A note says if there are fewer components; the fit of the map has warned of the rest.
         warnings.simplefilter("ignore", UserWarning)
-        pca.fit(sample, gram=lesson.kernel.on(sample))
-    return pca.transform, pca.inverse_transform
+        pca.fit(rows, gram=kernel.on(rows))
+    return lambda X: pca.transform(_flat(X)), pca.inverse_transform
 
 
 CONSTANT, NYSTROEM, LINEAR, KERNEL_PCA = "constant kernel", "Nystroem + ridge", "PCA", "kernel PCA"

@@ -16,8 +16,8 @@ from dkae._support.checks import shown
 
 #: Kinds of real numbers: truth values, whole numbers with and without a sign, floats.
 REAL_KINDS = "buif"
-#: Larger numbers are an error: sums of their squares would leave float32.
-LARGEST = 1e15
+#: Larger numbers leave float32 arithmetic: their squares and sums of squares overflow.
+MOST = 1e15
 
 
 @contextmanager
@@ -94,10 +94,28 @@ def finite_numbers(values: Any, name: str, remedy: str) -> Any:
     return values
 
 
-def check_magnitude(values: NDArray[Any], name: str) -> None:
-    """Raise if a number is beyond 1e15; NaN and infinity have checks of their own."""
-    if values.size and max(float(values.max()), -float(values.min())) > LARGEST:
-        raise ValueError(f"{name} has numbers beyond 1e15: scale {name}, such as by its largest")
+def check_magnitude(
+    values: Any,
+    name: str,
+    remedy: str = "scale X (for example with standardize=True, or divide by its largest entry)",
+) -> None:
+    """Raise if a number, dense or sparse, is larger than `MOST`; NaN passes."""
+    numbers = values.data if sparse.issparse(values) else values
+    if not numbers.size:
+        return
+    largest = largest_entry(numbers)
+    if np.isnan(largest):  # a missing value
+        largest = float(np.fmax.reduce(np.abs(numbers), axis=None))
+    if largest > MOST:
+        raise ValueError(
+            f"{name} has entries up to {largest:.3g}: numbers beyond 1e15 leave float32 "
+            f"arithmetic, {remedy}"
+        )
+
+
+def largest_entry(values: NDArray[Any]) -> float:
+    """Return the largest absolute value, or NaN if there is one, without a copy."""
+    return float(np.maximum(float(values.max()), -float(values.min())))
 
 
 def _is_named(name: str, message: str) -> bool:

@@ -118,11 +118,8 @@ def _chunks(rows: Any) -> Iterator[slice]:
 
 
 def _vectors(part: Any, name: str) -> Doubles:
-    """Return rows as vectors in float64, checked but for missing values."""
     values = np.asarray(part, dtype=np.float64).reshape(len(part), -1)
-    if np.isinf(values).any():
-        raise ValueError(f"{name} has infinite values: leave out or impute these rows")
-    check_magnitude(values[~np.isnan(values)], name)
+    check_magnitude(values, name)
     return values
 
 
