@@ -185,6 +185,10 @@ def test_nystroem_features_of_all_rows_give_the_kernel_itself(kernel):
     np.testing.assert_allclose(Z @ Z.T, expected, atol=1e-6 * expected.max())
 
 
+def test_the_centred_alignment_of_the_map_is_its_score(found, model):
+    assert found["dkae"].centered_alignment == model.score(NEW)
+
+
 def test_rows_are_ready_for_json(found):
     rows = [row._asdict() for row in found.values()]
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows
