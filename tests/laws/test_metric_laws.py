@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tracemalloc
 from typing import NamedTuple
 
@@ -37,19 +36,18 @@ def dense_error(a, b):
 
 
 class Law(NamedTuple):
-    """A measure, its dense formula, and its values for equal and for unrelated matrices."""
+    """A measure, its dense formula, and its value for equal matrices."""
 
     measure: object
     oracle: object
     best: float
-    worst: float
 
 
 LAWS = [
-    Law(metrics.kernel_alignment, cosine, 1, 0),
-    Law(metrics.centered_alignment, lambda a, b: cosine(centred(a), centred(b)), 1, 0),
-    Law(metrics.alignment_loss, dense_loss, 0, math.sqrt(2)),
-    Law(metrics.relative_error, dense_error, 0, 1),
+    Law(metrics.kernel_alignment, cosine, 1),
+    Law(metrics.centered_alignment, lambda a, b: cosine(centred(a), centred(b)), 1),
+    Law(metrics.alignment_loss, dense_loss, 0),
+    Law(metrics.relative_error, dense_error, 0),
 ]
 every_law = pytest.mark.parametrize("law", LAWS, ids=lambda law: law.measure.__name__)
 
@@ -118,13 +116,6 @@ def test_proportional_matrices_are_best(law, a, c):
 
 
 @every_law
-def test_orthogonal_matrices_are_worst(law):
-    # Two orthogonal directions that are centred already.
-    u, v = np.array([1, -1, 1, -1, 0, 0, 0]), np.array([1, 1, -1, -1, 0, 0, 0])
-    assert law.measure(np.outer(u, u), np.outer(v, v)) == pytest.approx(law.worst, abs=1e-12)
-
-
-@every_law
 @few
 @given(a=grams, b=grams, s=factors, t=factors, order=st.permutations(range(N)))
 def test_order_and_scale_do_not_matter_nor_which_is_first(law, a, b, s, t, order):
@@ -133,14 +124,6 @@ def test_order_and_scale_do_not_matter_nor_which_is_first(law, a, b, s, t, order
     assert law.measure(a[p], b[p]) == expected
     assert law.measure(s * a, t * b) == expected
     assert law.measure(b, a) == expected
-
-
-@every_law
-@few
-@given(a=grams, b=grams)
-def test_values_lie_between_best_and_worst(law, a, b):
-    low, high = sorted((law.best, law.worst))
-    assert low - 1e-9 <= law.measure(a, b) <= high + 1e-9
 
 
 @every_law

@@ -75,20 +75,17 @@ def test_any_type_of_label(labels):
     assert cluster_accuracy(labels, [0, 0, 1, 1]) == 0.5
 
 
-@pytest.mark.parametrize("function", [cluster_accuracy, clustering_scores])
 @pytest.mark.parametrize(
     ("y", "clusters", "message"),
     [
         ([0, 1], [0, 1, 1], "y has 2 labels, but clusters has 3: pass both for the same rows"),
         ([], [], "y is empty: pass the label of at least one row"),
         ([0], [[0]], r"clusters has shape \(1, 1\): pass one label for each row"),
-        (np.zeros((2, 2)), [0, 1], r"y has shape \(2, 2\)"),
         (3, [0], r"y has shape \(\)"),
-        ([0.0, np.nan], [0, 1], r"y has rows without a label \(None or NaN\): leave these rows"),
-        (np.array([0, np.nan]), [0, 1], "y has rows without a label"),
+        (np.array([0, np.nan]), [0, 1], r"y has rows without a label \(None or NaN\): leave these"),
         ([0, 1], ["a", None], "clusters has rows without a label"),
     ],
 )
-def test_bad_labels(function, y, clusters, message):
+def test_bad_labels(y, clusters, message):
     with pytest.raises(ValueError, match=message):
-        function(y, clusters)
+        clustering_scores(y, clusters)

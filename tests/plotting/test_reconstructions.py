@@ -70,6 +70,8 @@ def test_colours_and_greys_are_those_of_the_originals():
     rows["original"][0, 0] = -1
     assert ReconstructionDisplay(rows).plot().ax_.images[0].get_clim() == (-1, 3)
     assert ReconstructionDisplay(rows).plot(vmin=0).ax_.images[0].get_clim() == (0, 3)
+    rows["original"][1, 3] = np.nan  # a missing value is blank
+    assert ReconstructionDisplay(rows).plot().ax_.images[0].get_clim() == (-1, 3)
 
 
 def test_tables_are_lines_in_lanes(digits, labels):
@@ -86,8 +88,8 @@ def test_tables_are_lines_in_lanes(digits, labels):
             np.testing.assert_allclose(lines[3 * k + i].get_ydata(), expected, atol=1e-5)
     assert tick_names(display.ax_.yaxis) == ["0", "1", "2"]
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == list(display.rows)
-    flat = ReconstructionDisplay({"a": np.zeros((2, 3))}).plot()
-    assert (flat.ax_.lines[1].get_ydata() == 0).all()
+    flat = ReconstructionDisplay({"a": np.array([[0, 0, np.nan], [0, 0, 0]])}).plot()
+    np.testing.assert_array_equal(flat.ax_.lines[0].get_ydata(), [1, 1, np.nan])
 
 
 @pytest.mark.parametrize(
