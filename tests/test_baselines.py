@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
@@ -40,7 +42,7 @@ TRAIN, NEW = (
 )
 
 
-class PCAMap:
+class PCAMap(BaseEstimator):
     """The least map: codes are scores of PCA, rows may have any shape, gaps and scales."""
 
     def __init__(self, kernel=None, n_components=3, *, fill=None, center=None, scale=None):
@@ -56,7 +58,8 @@ class PCAMap:
         return self
 
     def seen(self, X):
-        rows = X if self.scale_ is None else (X - self.center_) / self.scale_
+        rows = np.asarray(X)
+        rows = rows if self.scale_ is None else (rows - self.center_) / self.scale_
         return rows if self.fill_ is None else np.where(np.isnan(rows), self.fill_, rows)
 
     def prior_gram(self, X):
@@ -187,6 +190,19 @@ def test_nystroem_features_of_all_rows_give_the_kernel_itself(kernel):
 
 def test_the_centred_alignment_of_the_map_is_its_score(found, model):
     assert found["dkae"].centered_alignment == model.score(NEW)
+
+
+@pytest.mark.filterwarnings("error")
+def test_tables_keep_their_names(found):
+    new, train = (pd.DataFrame(X).add_prefix("column") for X in (NEW, TRAIN))
+    pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), PCAMap()).fit(train)
+    expected = make_pipeline(StandardScaler(), PCAMap()).fit(TRAIN)
+    rows = [
+        compare_with_baselines(pipeline, new, train),
+        compare_with_baselines(expected, NEW, TRAIN),
+    ]
+    for a, b in zip(*rows, strict=True):
+        assert a[1:-1] == pytest.approx(b[1:-1], abs=1e-4)
 
 
 def test_rows_are_ready_for_json(found):

@@ -111,6 +111,8 @@ def compare_with_baselines(
     # First, because it raises if the kernel is missing.
     prior = last.prior_gram(seen) if gram is None else gram_of(gram, seen)
     kernel = last.kernel_ if gram is None else prior.kernel
+    codes = np.asarray(model.transform(X))
+    decoded = np.asarray(model.inverse_transform(codes))
     X, seen = (np.asarray(as_rows(rows)) for rows in (X, seen))
     rows = seen if learnt is None else np.asarray(as_rows(learnt, "train"))
     _check_train(rows, seen, "X" if train is None else "train")
@@ -118,9 +120,7 @@ def compare_with_baselines(
     scored, rows = view.of(seen), view.of(rows)
     sample = rows[sample_rows(len(rows), max_rows)]
     lesson = _Lesson(rows, sample, _evaluable(kernel, scored, sample), last.n_components_)
-    codes = np.asarray(last.transform(seen))
-    decoded = np.asarray(last.inverse_transform(codes)).reshape(seen.shape)
-    found = [_measured(MODEL, codes, view.out_of_head(decoded), X, prior)]
+    found = [_measured(MODEL, codes, decoded, X, prior)]
     for name, fit in RIVALS.items():
         if name in OF_KERNELS and lesson.kernel is None:
             found.append(Yardstick(name, None, None, None, None, None, None, NO_KERNEL))
@@ -143,8 +143,8 @@ def _measured(
         max(0.0, comparison.alignment),
         comparison.alignment_loss,
         max(0.0, comparison.centered_alignment),
-        reconstruction_error(X, decoded),
-        reconstruction_r2(X, decoded),
+        reconstruction_error(X, decoded.reshape(X.shape)),
+        reconstruction_r2(X, decoded.reshape(X.shape)),
         note,
     )
 
@@ -169,9 +169,7 @@ class _View:
         return rows if self.fill is None else np.where(np.isnan(rows), self.fill, rows)
 
     def back(self, rows: Array) -> Array:
-        return self.out_of_head(rows * self.scale + self.center)
-
-    def out_of_head(self, rows: Array) -> Array:
+        rows = rows * self.scale + self.center
         return rows if self.head is None else np.asarray(self.head.inverse_transform(rows))
 
 
