@@ -1,8 +1,8 @@
 """Linear operations on codes, seen in input space: encode, compute, decode (Fig. 2 of the paper).
 
 Each function takes a fitted model with `transform` (f, from inputs to codes) and
-`inverse_transform` (f⁻¹, from codes to inputs): the estimator of this package, a kernel PCA with
-pre-images, a scikit-learn pipeline. Straight lines and means of codes become curves in input space.
+`inverse_transform` (f⁻¹, from codes to inputs): a map of this package, or any scikit-learn pipeline
+with both. Straight lines and means of codes become curves in input space.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from dkae._support.checks import check_integer, check_number, check_sequence
 __all__ = ["Invertible", "class_means", "code_pca", "combine", "denoise", "interpolate", "traverse"]
 
 #: Principal components that the paper keeps to remove noise.
-N_DENOISING_COMPONENTS = 32
+N_DENOISING = 32
 
 
 class Invertible(Protocol):
@@ -29,7 +29,7 @@ class Invertible(Protocol):
     def inverse_transform(self, X: Any, /) -> Any: ...
 
 
-def code_pca(model: Invertible, X_clean: Any, n_components: int) -> Pipeline:
+def code_pca(model: Invertible, X_clean: Any, n_components: int | None = None) -> Pipeline:
     r"""Return the fitted pipeline from inputs through codes to principal components, and back.
 
     .. math::
@@ -44,8 +44,9 @@ def code_pca(model: Invertible, X_clean: Any, n_components: int) -> Pipeline:
         The maps f and f⁻¹. It becomes the step "model" as it is, neither copied nor fitted.
     X_clean : array-like of shape (n_samples, n_features)
         Rows whose codes the step "pca" is fitted to, at least two.
-    n_components : int
-        At most the number of clean rows and the width of the code.
+    n_components : int, optional
+        At most the number of clean rows and the width of the code. By default the least of both
+        and 32, the number of the paper.
 
     Notes
     -----
@@ -53,11 +54,13 @@ def code_pca(model: Invertible, X_clean: Any, n_components: int) -> Pipeline:
     ``FrozenEstimator(model)`` of `sklearn.frozen`, which stays as it is.
     """
     _check_model(model)
-    n_components = check_integer("n_components", n_components, at_least=1)
+    if n_components is not None:
+        n_components = check_integer("n_components", n_components, at_least=1)
     # Not converted: a model may name the columns, and the step must know the names.
     codes = model.transform(X_clean)
-    _check_codes(codes, "X_clean")
-    pca = _fit_pca(codes, n_components, rows="X_clean", parameter=f"n_components={n_components}")
+    n = min(_check_codes(codes, "X_clean").shape)
+    m = min(N_DENOISING, n) if n_components is None else n_components
+    pca = _fit_pca(codes, m, rows="X_clean", parameter=f"n_components={m}")
     return Pipeline([("model", model), ("pca", pca)])
 
 
@@ -78,11 +81,11 @@ def denoise(
     X_clean : array-like of shape (n_clean, n_features), optional
         Rows without noise, such as the training rows. Omit it if `model` is such a pipeline.
     n_components : int, optional
-        Columns of W, 32 by default as in the paper. Omit it if `model` is such a pipeline.
+        Columns of W. By default 32 as in the paper, or as many as the codes of the clean rows
+        have; all components of a code leave it as it is. Omit it if `model` is such a pipeline.
     """
     _check_model(model)
     if X_clean is not None:
-        n_components = N_DENOISING_COMPONENTS if n_components is None else n_components
         model = code_pca(model, X_clean, n_components)
     elif not (isinstance(model, Pipeline) and isinstance(model[-1], PCA)):
         raise ValueError(
@@ -247,7 +250,7 @@ def _encode(model: Invertible, x: Any, name: str) -> NDArray[Any]:
 
 
 def _check_codes(codes: Any, name: str) -> NDArray[Any]:
-    """Return what a model gave for the codes of `name`, and refuse what are none."""
+    """Return codes as a matrix of finite numbers; `name` is the parameter they are the codes of."""
     return finite_matrix(codes, f"the code of {name}", "check the model's transform and these rows")
 
 

@@ -1,4 +1,4 @@
-"""Distances without the diagonals and after centring, against dense formulas."""
+"""Eqs. 6 and 7, without the diagonals and after centring, against dense formulas in float64."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ import math
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from dkae import metrics
-from dkae.alignment import centered, frobenius, offdiagonal
+from dkae.alignment import alignment, centered, frobenius, offdiagonal
+
+grams = (
+    arrays(np.float64, (6, 4), elements=st.floats(-10, 10, width=32))
+    .filter(lambda a: np.abs(a).max() > 1e-3)
+    .map(lambda a: torch.from_numpy(a @ a.T))
+)
 
 
 def random_gram(seed, n=8, width=3, offset=0.0, dtype=torch.float64):
@@ -17,30 +26,75 @@ def random_gram(seed, n=8, width=3, offset=0.0, dtype=torch.float64):
     return torch.from_numpy(codes @ codes.T).to(dtype)
 
 
+@given(grams, grams)
+def test_both_forms_of_equation_7_are_the_dense_distance(C, P):
+    expected = (C / C.norm() - P / P.norm()).norm().item()
+    assert frobenius(C, P).item() == pytest.approx(expected, abs=1e-12)
+    by_alignment = math.sqrt(max(0.0, 2 - 2 * alignment(C, P).item()))
+    assert by_alignment == pytest.approx(expected, abs=1e-7)
+    assert frobenius(C, P) == frobenius(P, C)
+    assert expected <= math.sqrt(2) + 1e-12
+
+
+@given(grams, st.floats(1e-6, 1))
+def test_small_losses_keep_their_digits(P, t):
+    other = torch.from_numpy(np.random.default_rng(0).standard_normal((6, 6)))
+    D = other - (other * P).sum() / (P * P).sum() * P  # orthogonal to P
+    C = P / P.norm() + t * D / D.norm()
+    # ‖C‖ = √(1 + t²) and ⟨C, P⟩ = ‖P‖, so the angle between them is atan(t).
+    assert frobenius(C, P).item() == pytest.approx(2 * math.sin(math.atan(t) / 2), rel=1e-6)
+
+
+def test_opposite_matrices_are_two_apart():
+    P = torch.eye(3)
+    assert alignment(P, -P) == pytest.approx(-1)
+    assert frobenius(P, -P) == pytest.approx(2)
+
+
+def test_float32_tells_small_losses_from_zero_where_the_other_form_cannot():
+    P = random_gram(0, n=50, width=5)
+    C = P + 1e-6 * random_gram(1, n=50, width=5)
+    exact = frobenius(C, P).item()
+    assert exact < 1e-5
+    assert frobenius(C.float(), P.float()).item() == pytest.approx(exact, rel=0.1)
+    by_subtraction = math.sqrt(max(0.0, 2 - 2 * alignment(C.float(), P.float()).item()))
+    assert abs(by_subtraction - exact) > 0.5 * exact
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-12, 1e12, 1e30])
+def test_extreme_scales_neither_overflow_nor_vanish_in_float32(scale):
+    P = torch.tensor([[2.0, 1.0], [1.0, 2.0]])
+    C = torch.eye(2)
+    assert frobenius(scale * C, P) == pytest.approx(frobenius(C, P).item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("which", ["C", "P", "both"])
+def test_a_zero_matrix_has_no_direction(which):
+    C = torch.zeros(4, 4) if which in ("C", "both") else torch.ones(4, 4)
+    P = torch.zeros(4, 4) if which in ("P", "both") else torch.eye(4)
+    assert frobenius(C, P).item() == (0 if which == "both" else 1)
+    assert alignment(C, P) == 0
+
+
 def test_without_diagonals():
     C, P = random_gram(0), random_gram(1)
     off = ~torch.eye(8, dtype=torch.bool)
     c, p = C[off], P[off]
-    assert offdiagonal(C, P).item() == pytest.approx((c / c.norm() - p / p.norm()).norm().item())
-
-
-def test_the_diagonal_is_free_without_it():
-    C, P = random_gram(0), random_gram(1)
-    other = C + torch.diag(torch.arange(8.0))
-    assert offdiagonal(other, P) == pytest.approx(offdiagonal(C, P).item())
-    assert frobenius(other, P).item() != pytest.approx(frobenius(C, P).item(), rel=0.01)
-
-
-def test_diagonals_have_no_gradient_without_them():
-    C = random_gram(0).requires_grad_()
-    offdiagonal(C, random_gram(1)).backward()
-    assert (C.grad.diagonal() == 0).all()
+    expected = (c / c.norm() - p / p.norm()).norm().item()
+    assert offdiagonal(C, P).item() == pytest.approx(expected)
+    other = (C + torch.diag(torch.arange(8.0))).requires_grad_()
+    loss = offdiagonal(other, P)
+    assert loss.item() == pytest.approx(expected)
+    loss.backward()
+    assert (other.grad.diagonal() == 0).all()
 
 
 def test_centred_distance_is_that_of_cka():
     C, P = random_gram(0, offset=1), random_gram(1)
     cka = metrics.centered_alignment(C.numpy(), P.numpy())
     assert centered(C, P).item() == pytest.approx(math.sqrt(2 - 2 * cka), rel=1e-12)
+    far = centered(random_gram(0, offset=1000), P).item()  # it does not see the origin
+    assert far == pytest.approx(centered(C, P).item(), rel=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -52,12 +106,6 @@ def test_small_centred_distances_keep_their_digits(dtype):
     exact = np.linalg.norm(c / np.linalg.norm(c) - p / np.linalg.norm(p))
     assert exact < 1e-4
     assert centered(C.to(dtype), P.to(dtype)).item() == pytest.approx(exact, rel=0.01)
-
-
-def test_centred_distance_does_not_see_the_origin():
-    P = random_gram(2)
-    at_zero, far = (centered(random_gram(0, offset=offset), P).item() for offset in (0, 1000))
-    assert far == pytest.approx(at_zero, rel=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

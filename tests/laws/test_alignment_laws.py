@@ -52,16 +52,10 @@ grams = (
 
 @every_measure
 @few
-@given(C=grams, P=grams)
-def test_it_is_never_negative(measure, C, P):
+@given(C=grams, P=grams, c=factors)
+def test_it_is_zero_for_proportional_matrices_and_never_negative(measure, C, P, c):
     assert measure(C, P).item() >= 0
-
-
-@every_measure
-@few
-@given(C=grams, c=factors)
-def test_it_is_zero_for_proportional_matrices(measure, C, c):
-    assert measure(c * C, C).item() < 1e-9
+    assert 0 <= measure(c * C, C).item() < 1e-9
 
 
 @every_measure
@@ -76,17 +70,11 @@ def test_it_is_positive_for_all_others(measure, seed, code_width, prior_width, t
 
 @every_measure
 @few
-@given(C=grams, P=grams, s=factors, t=factors)
-def test_scale_does_not_matter(measure, C, P, s, t):
-    assert measure(s * C, t * P).item() == pytest.approx(measure(C, P).item(), rel=1e-8, abs=1e-9)
-
-
-@every_measure
-@few
-@given(C=grams, P=grams, order=st.permutations(range(K)))
-def test_order_of_rows_does_not_matter(measure, C, P, order):
-    moved = measure(C[order][:, order], P[order][:, order]).item()
-    assert moved == pytest.approx(measure(C, P).item(), rel=1e-8, abs=1e-9)
+@given(C=grams, P=grams, s=factors, t=factors, order=st.permutations(range(K)))
+def test_scale_and_order_do_not_matter(measure, C, P, s, t, order):
+    expected = pytest.approx(measure(C, P).item(), rel=1e-8, abs=1e-9)
+    assert measure(s * C, t * P).item() == expected
+    assert measure(C[order][:, order], P[order][:, order]).item() == expected
 
 
 HARD = {
@@ -113,21 +101,17 @@ HARD = {
 
 @every_measure
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("case", HARD)
-def test_values_and_gradients_are_finite_where_it_is_hard(measure, case, dtype):
-    C, P = (matrix.to(dtype, copy=True) for matrix in HARD[case])
-    C.requires_grad_()
-    loss = measure(C, P)
-    loss.backward()
-    assert loss.isfinite()
-    assert C.grad.isfinite().all()
-
-
-@every_measure
-def test_dead_codes_have_a_finite_gradient(measure):
-    codes = torch.zeros(K, 3, requires_grad=True)
-    measure(codes @ codes.T, smooth_gram(K).float()).backward()
-    assert codes.grad.isfinite().all()
+def test_values_and_gradients_are_finite_where_it_is_hard(measure, dtype):
+    for case, pair in HARD.items():
+        C, P = (matrix.to(dtype, copy=True) for matrix in pair)
+        C.requires_grad_()
+        loss = measure(C, P)
+        loss.backward()
+        assert loss.isfinite(), case
+        assert C.grad.isfinite().all(), case
+    dead = torch.zeros(K, 3, dtype=dtype, requires_grad=True)
+    measure(dead @ dead.T, smooth_gram(K).to(dtype)).backward()
+    assert dead.grad.isfinite().all()
 
 
 @every_measure
@@ -137,16 +121,6 @@ def test_gradients_agree_with_finite_differences(measure, seed):
     C = gram(random_codes(seed, K)) + 0.1 * torch.eye(K)
     P = gram(random_codes(seed + 1, K))
     assert torch.autograd.gradcheck(lambda C: measure(C, P), C.requires_grad_())
-
-
-@every_measure
-@few
-@given(seed=seeds, width=widths)
-def test_gradients_are_orthogonal_to_the_code_gram(measure, seed, width):
-    # Euler's theorem for a function that scale does not change.
-    C = gram(random_codes(seed, width)).requires_grad_()
-    measure(C, smooth_gram(K)).backward()
-    assert (C.grad * C).sum().abs() <= 1e-9 * C.grad.norm() * C.norm() + 1e-12
 
 
 @every_measure
@@ -189,9 +163,9 @@ def test_gradient_descent_on_codes_descends(measure, width):
 
 
 @every_measure
-@pytest.mark.parametrize("side", ["C", "P"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_entries_that_are_not_finite_give_nan_for_the_trainer_to_tell(measure, side, bad):
-    C, P = gram(random_codes(0, 3)), smooth_gram(K)
-    (C if side == "C" else P)[1, 2] = bad
-    assert measure(C.requires_grad_(), P).isnan()
+def test_entries_that_are_not_finite_give_nan_for_the_trainer_to_report(measure, bad):
+    for side in (0, 1):
+        pair = gram(random_codes(0, 3)), smooth_gram(K)
+        pair[side][1, 2] = bad
+        assert measure(pair[0].requires_grad_(), pair[1]).isnan()

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, adjusted_rand_score, normalized_mutual_info_score
 
-from dkae import metrics
 from dkae.metrics import cluster_accuracy, clustering_scores
 
 numbers = st.integers(1, 4).flatmap(lambda k: st.lists(st.integers(0, k), min_size=12, max_size=12))
@@ -28,7 +27,7 @@ def best_matching(y, clusters):
     return share
 
 
-@pytest.mark.parametrize("seed", range(40))
+@given(st.integers(0, 10_000))
 def test_brute_force(seed):
     rng = np.random.default_rng(seed)
     n_classes, n_clusters = rng.integers(1, 5, 2)
@@ -37,14 +36,11 @@ def test_brute_force(seed):
 
 
 @given(numbers, numbers)
-def test_never_below_the_accuracy_as_it_stands_nor_above_one(y, clusters):
-    assert accuracy_score(y, clusters) <= cluster_accuracy(y, clusters) <= 1
-
-
-@given(numbers, numbers)
 def test_scores_of_scikit_learn(y, clusters):
     scores = clustering_scores(y, clusters)
-    assert scores.accuracy == cluster_accuracy(y, clusters)
+    assert scores._fields == ("accuracy", "nmi", "ari")
+    assert all(type(score) is float for score in scores)
+    assert accuracy_score(y, clusters) <= cluster_accuracy(y, clusters) == scores.accuracy <= 1
     assert scores.nmi == pytest.approx(normalized_mutual_info_score(y, clusters))
     assert scores.ari == pytest.approx(adjusted_rand_score(y, clusters))
 
@@ -56,26 +52,11 @@ def test_names_do_not_matter(y, names):
     assert clustering_scores(np.array(y), np.array(renamed)) == pytest.approx((1, 1, 1))
 
 
-@given(numbers, numbers)
-def test_accuracy_is_symmetric(y, clusters):
-    assert cluster_accuracy(y, clusters) == cluster_accuracy(clusters, y)
-
-
-@pytest.mark.parametrize(
-    ("y", "clusters", "expected"),
-    [
-        # A greedy choice would match class 0 with cluster 0, and get 3 + 0 right.
-        ([0] * 5 + [1] * 2, [0, 0, 0, 1, 1, 0, 0], 4 / 7),
-        # More clusters than classes, and fewer.
-        ([0, 0, 0, 0], [0, 1, 2, 2], 2 / 4),
-        ([0, 1, 2, 2], [7, 7, 7, 7], 2 / 4),
-        # -1 is a cluster like any other.
-        ([0, 0, 1, 1], [-1, -1, 3, 3], 1),
-        ([5], [5], 1),
-    ],
-)
-def test_by_hand(y, clusters, expected):
-    assert cluster_accuracy(y, clusters) == pytest.approx(expected)
+def test_matching_is_the_best_and_not_the_greedy_one():
+    # A greedy choice would match class 0 with cluster 0, and get 3 + 0 right.
+    y, clusters = [0] * 5 + [1] * 2, [0, 0, 0, 1, 1, 0, 0]
+    assert cluster_accuracy(y, clusters) == cluster_accuracy(clusters, y) == pytest.approx(4 / 7)
+    assert cluster_accuracy([0, 0, 1, 1], [-1, -1, 3, 3]) == 1  # -1 is a cluster like any other
 
 
 @pytest.mark.parametrize(
@@ -94,27 +75,17 @@ def test_any_type_of_label(labels):
     assert cluster_accuracy(labels, [0, 0, 1, 1]) == 0.5
 
 
-@pytest.mark.parametrize("function", [cluster_accuracy, clustering_scores])
 @pytest.mark.parametrize(
     ("y", "clusters", "message"),
     [
         ([0, 1], [0, 1, 1], "y has 2 labels, but clusters has 3: pass both for the same rows"),
         ([], [], "y is empty: pass the label of at least one row"),
         ([0], [[0]], r"clusters has shape \(1, 1\): pass one label for each row"),
-        (np.zeros((2, 2)), [0, 1], r"y has shape \(2, 2\)"),
         (3, [0], r"y has shape \(\)"),
-        ([0.0, np.nan], [0, 1], r"y has rows without a label \(None or NaN\): leave these rows"),
-        (np.array([0, np.nan]), [0, 1], "y has rows without a label"),
+        (np.array([0, np.nan]), [0, 1], r"y has rows without a label \(None or NaN\): leave these"),
         ([0, 1], ["a", None], "clusters has rows without a label"),
     ],
 )
-def test_bad_labels(function, y, clusters, message):
+def test_bad_labels(y, clusters, message):
     with pytest.raises(ValueError, match=message):
-        function(y, clusters)
-
-
-def test_scores_are_a_named_tuple():
-    scores = clustering_scores([0, 0, 1], [1, 1, 0])
-    assert isinstance(scores, metrics.ClusteringScores)
-    assert scores._fields == ("accuracy", "nmi", "ari")
-    assert all(type(score) is float for score in scores)
+        clustering_scores(y, clusters)

@@ -1,118 +1,72 @@
-"""Tests of GramDisplay against the kernel and the codes of a model."""
+"""GramDisplay against the kernel and the codes of a model."""
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
-from dkae import DeepKernelizedAutoencoder
+from dkae.grams import MatrixGram
 from dkae.plotting import GramDisplay
-from tests.plotting.conftest import Blocks, ImageModel
 
 
 def images_of(display):
     return [np.asarray(ax.images[0].get_array()) for ax in display.ax_]
 
 
-def test_panels_are_the_prior_and_the_codes(model, digits):
-    prior, codes = images_of(GramDisplay.from_estimator(model, digits))
-    gamma = model.kernel_.gamma_
-    np.testing.assert_allclose(prior, rbf_kernel(digits, gamma=gamma), rtol=1e-4)
-    expected = model.kernel_scale_ * model.transform(digits) @ model.transform(digits).T
-    np.testing.assert_allclose(codes, expected, rtol=1e-4, atol=1e-6)
-
-
-def test_rows_are_sorted_by_class(model, digits, labels):
-    display = GramDisplay.from_estimator(model, digits, labels)
-    rows = digits[np.argsort(labels, kind="stable")]
-    np.testing.assert_allclose(images_of(display)[1], model.gram(rows), rtol=1e-4, atol=1e-6)
-    np.testing.assert_array_equal(display.classes, np.sort(labels))
-    for ax in display.ax_:
-        assert [label.get_text() for label in ax.get_xticklabels()] == list("0123456789")
-
-
-def test_one_colour_scale_for_all(model, digits):
+def test_panels_are_the_prior_and_the_codes_on_one_scale(model, digits):
     display = GramDisplay.from_estimator(model, digits)
-    low, high = np.min(images_of(display)), np.max(images_of(display))
+    prior, codes = images_of(display)
+    np.testing.assert_allclose(prior, rbf_kernel(digits, gamma=0.1), rtol=1e-4)
+    np.testing.assert_allclose(codes, model.gram(digits), rtol=1e-4)
+    assert [ax.get_title(loc="left") for ax in display.ax_] == [
+        "prior: rbf kernel",
+        "codes: learned kernel",
+    ]
+    low, high = np.min([prior, codes]), np.max([prior, codes])
     for ax in display.ax_:
         assert ax.images[0].get_clim() == pytest.approx((low, high))
 
 
-def test_many_rows_are_sampled(model, digits, labels):
-    many, classes = np.tile(digits, (2, 1)), np.tile(labels, 2)
-    first, second = (GramDisplay.from_estimator(model, many, classes) for _ in range(2))
-    assert images_of(first)[0].shape == (300, 300)
-    np.testing.assert_array_equal(images_of(first), images_of(second))
-
-
-def test_gram_of_the_user(tiny, digits):
-    gram = (digits @ digits.T).astype(np.float32)
-    model = tiny().fit(digits, gram=gram)
-    prior, _ = images_of(GramDisplay.from_estimator(model, digits, gram=gram))
-    np.testing.assert_array_equal(prior, gram)
-
-
-def test_gram_that_is_read_by_blocks(model, digits):
-    many = np.resize(digits, (1000, 64))
-    numbers = np.arange(1000)
-    display = GramDisplay.from_estimator(model, many, gram=Blocks(np.add.outer(numbers, numbers)))
-    prior, codes = images_of(display)
-    rows = np.diagonal(prior) // 2
-    np.testing.assert_array_equal(prior, np.add.outer(rows, rows))
-    np.testing.assert_allclose(codes, model.gram(many[rows]), rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("shape", [(5, 4, 3), (5, 1, 4, 3), (5, 3, 4, 3)])
-def test_model_of_images(shape):
-    X = np.random.default_rng(0).random(shape, dtype=np.float32)
-    prior, codes = images_of(GramDisplay.from_estimator(ImageModel().fit(X), X))
-    np.testing.assert_allclose(prior, codes, rtol=1e-5)
-
-
-def test_data_frame_keeps_its_names(tiny, digits, labels):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(digits, columns=[f"pixel {i}" for i in range(64)])
-    y = pandas.Series(labels, name="digit")
-    display = GramDisplay.from_estimator(tiny().fit(frame), frame, y)
+def test_rows_are_sorted_by_class(model, digits, labels):
+    display = GramDisplay.from_estimator(model, digits, pd.Series(labels, name="digit"))
+    rows = digits[np.argsort(labels, kind="stable")]
+    np.testing.assert_allclose(images_of(display)[1], model.gram(rows), rtol=1e-4)
+    np.testing.assert_array_equal(display.classes, np.sort(labels))
     assert display.ax_[0].get_ylabel() == "digit"
+    for ax in display.ax_:
+        assert [label.get_text() for label in ax.get_xticklabels()] == list("0123456789")
 
 
-def test_titles_and_words():
+def test_many_rows_are_sampled_and_a_gram_is_read_by_blocks(model, digits):
+    many, numbers = np.resize(digits, (1000, 64)), np.arange(1000)
+    gram = MatrixGram(np.add.outer(numbers, numbers))
+    first, second = (images_of(GramDisplay.from_estimator(model, many, gram=gram)) for _ in "ab")
+    rows = np.diagonal(first[0]) // 2
+    assert len(rows) == 300
+    np.testing.assert_array_equal(first[0], np.add.outer(rows, rows))
+    np.testing.assert_allclose(first[1], model.gram(many[rows]), rtol=1e-4)
+    np.testing.assert_array_equal(first, second)
+
+
+def test_names_of_classes():
     display = GramDisplay({"a": np.eye(3), "b\nc": np.eye(3)}, list("xyy"), label="value").plot()
     assert [ax.get_title(loc="left") for ax in display.ax_] == ["a", "b\nc"]
     assert [label.get_text() for label in display.ax_[0].get_yticklabels()] == ["x", "y"]
     np.testing.assert_allclose(display.ax_[0].get_yticks(), [0, 1.5])
-
-
-def test_names_of_small_classes_do_not_cover_each_other():
-    classes = np.repeat(range(40), 3)
-    ax = GramDisplay({"a": np.eye(120)}, classes).plot().ax_[0]
+    # Those of small classes do not cover each other.
+    ax = GramDisplay({"a": np.eye(120)}, np.repeat(range(40), 3)).plot().ax_[0]
     assert np.diff(ax.get_xticks()).min() >= 120 / 20
 
 
-def test_model_without_kernel(tiny, digits):
-    model = tiny().fit(digits, gram=digits @ digits.T)
-    with pytest.raises(ValueError, match=r"the model has no kernel .* pass gram="):
-        GramDisplay.from_estimator(model, digits)
-
-
-def test_unfitted_model(digits):
-    with pytest.raises(NotFittedError, match="not fitted"):
-        GramDisplay.from_estimator(DeepKernelizedAutoencoder(), digits)
-
-
-@pytest.mark.parametrize("gram", [np.eye(3), Blocks(np.eye(3))])
-def test_gram_of_other_rows(model, digits, gram):
-    with pytest.raises(ValueError, match=r"gram has .*3.*, but X has 300"):
-        GramDisplay.from_estimator(model, digits, gram=gram)
-
-
-def test_labels_of_other_rows(model, digits):
-    with pytest.raises(ValueError, match=r"y has shape \(3,\), but there are 300 rows: pass one"):
-        GramDisplay.from_estimator(model, digits, [1, 2, 3])
-
-
-@pytest.mark.parametrize("grams", [{}, {"a": np.ones((2, 3))}, {"a": np.eye(2), "b": np.eye(3)}])
-def test_matrices_of_other_shapes(grams):
-    with pytest.raises(ValueError, match=r"grams has shapes .* square matrices of the same rows"):
-        GramDisplay(grams)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda make, X: make(X, gram=np.eye(3)), r"gram has .*3.*, but X has 300"),
+        (lambda make, X: make(X, [1, 2, 3]), r"y has shape \(3,\), but there are 300 rows: pass"),
+        (lambda make, X: GramDisplay({}), "grams has shapes .* square matrices of the same rows"),
+        (lambda make, X: GramDisplay({"a": np.eye(2), "b": np.eye(3)}), "grams has shapes"),
+    ],
+)
+def test_errors(call, message, model, digits):
+    with pytest.raises(ValueError, match=message):
+        call(lambda *a, **k: GramDisplay.from_estimator(model, *a, **k), digits)

@@ -1,4 +1,4 @@
-"""Tests of the room as a whole: how it is imported, where it draws, and its style."""
+"""All displays: how they are imported, where they draw, of which models, and their style."""
 
 import subprocess
 import sys
@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from sklearn.exceptions import NotFittedError
 
-from dkae import plotting
+from dkae import DeepKernelizedAutoencoder, plotting
 from dkae.plotting import CodeSpaceDisplay, GramDisplay, HistoryDisplay, ReconstructionDisplay
 from dkae.plotting.style import CLASS_COLORS, CLASS_MARKERS
 
@@ -23,6 +24,7 @@ DISPLAYS = [
     (CodeSpaceDisplay(np.eye(4)[:, :2], [1, 1, 2, 2]), 1),
     (CodeSpaceDisplay(np.eye(30)[:, :2], range(30)), 1),
 ]
+FROM_ESTIMATOR = [HistoryDisplay, GramDisplay, ReconstructionDisplay, CodeSpaceDisplay]
 all_displays = pytest.mark.parametrize(("display", "n_panels"), DISPLAYS)
 
 
@@ -39,8 +41,19 @@ def test_pyplot_is_not_imported_before_it_is_needed():
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
 
 
-def test_every_public_name_is_there():
-    assert all(hasattr(plotting, name) for name in plotting.__all__)
+@pytest.fixture(scope="module")
+def trained(digits):
+    params = {"max_iter": 2, "steps_per_epoch": 5, "validation_fraction": 0.2, "random_state": 0}
+    return DeepKernelizedAutoencoder(5, **params).fit(digits)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("display", FROM_ESTIMATOR)
+def test_a_trained_map_has_every_display(display, trained, digits, labels):
+    drawn = display.from_estimator(trained, digits, labels)
+    drawn.figure_.draw_without_rendering()
+    with pytest.raises(NotFittedError, match="not fitted"):
+        display.from_estimator(DeepKernelizedAutoencoder(), digits)
 
 
 @all_displays
@@ -88,25 +101,24 @@ def test_house_style_is_legible_in_a_dark_session():
     assert display.figure_.get_facecolor() == (1, 1, 1, 1)
 
 
-@pytest.mark.parametrize("ax", ["left", 3, [1, 2]])
-def test_ax_of_another_type(ax):
-    with pytest.raises(
-        TypeError, match=r"ax is or contains a (str|int): expected a matplotlib Axes"
-    ):
-        HistoryDisplay(HISTORY).plot(ax=ax)
-
-
-def test_ax_of_another_number():
-    with pytest.raises(ValueError, match=r"ax has 3 Axes for 2 panels: expected .* sequence of 2"):
-        HistoryDisplay(HISTORY).plot(ax=Figure().subplots(1, 3))
-    with pytest.raises(ValueError, match="ax has 2 Axes for 1 panels: expected a matplotlib Axes"):
-        CodeSpaceDisplay(np.eye(2)).plot(ax=Figure().subplots(1, 2))
-
-
-def test_ax_that_cannot_be_divided():
-    ax = Figure().add_axes((0, 0, 1, 1))
-    with pytest.raises(ValueError, match=r"not part of a grid.* pass 2 Axes, or one from"):
-        HistoryDisplay(HISTORY).plot(ax=ax)
+@pytest.mark.parametrize(
+    ("display", "ax", "error", "message"),
+    [
+        (0, lambda: "left", TypeError, "ax is or contains a str: expected a matplotlib Axes"),
+        (0, lambda: [1, 2], TypeError, "ax is or contains a int: expected a matplotlib Axes"),
+        (0, lambda: Figure().subplots(1, 3), ValueError, "ax has 3 Axes for 2 panels: expected"),
+        (4, lambda: Figure().subplots(1, 2), ValueError, "ax has 2 Axes for 1 panels: expected a"),
+        (
+            0,
+            lambda: Figure().add_axes((0, 0, 1, 1)),
+            ValueError,
+            "not part of a grid.* pass 2 Axes, or one from",
+        ),
+    ],
+)
+def test_unusable_axes(display, ax, error, message):
+    with pytest.raises(error, match=message):
+        DISPLAYS[display][0].plot(ax=ax())
 
 
 def test_classes_differ_in_colour_and_marker():

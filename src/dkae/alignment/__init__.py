@@ -1,7 +1,7 @@
 r"""How far the Gram matrix C of the codes is from the prior Gram matrix P.
 
 Each measure takes both and returns one number with a gradient in C: 0 if they are proportional,
-whatever the scale of either. This module knows tensors only, neither networks nor kernels.
+for any scale of either. Both are tensors; networks and kernels are unknown here.
 
 ===================== ======================================================== ===============
 Function              What it compares                                         Range
@@ -18,9 +18,9 @@ Function              What it compares                                         R
 :func:`alignment` is the cosine of Eq. 7, 1 if they are proportional.
 """
 
-from dkae.alignment.choice import MEASURES, Measure, check_width, make_measure
 from dkae.alignment.distances import alignment, centered, frobenius, offdiagonal
 from dkae.alignment.divergences import bures, jensen_renyi, logdet, von_neumann
+from dkae.alignment.measures import MEASURES, Measure, check_width, make_measure
 
 __all__ = [
     "MEASURES",

@@ -8,23 +8,27 @@ Frobenius distance of the paper (Eqs. 6 and 7) are
     L_c(C, P) = \left\| \frac{C}{\|C\|_F} - \frac{P}{\|P\|_F} \right\|_F = \sqrt{2 - 2 A(C, P)} .
 
 The code uses the left form of :math:`L_c`. The right one subtracts two nearly equal numbers where
-:math:`C` approaches :math:`P` (in float32 it cannot tell losses below 5e-4 from zero) and has an
+:math:`C` approaches :math:`P` (in float32 losses below 5e-4 are round-off) and has an
 infinite slope there; the norm of the difference has neither problem.
 """
 
 import torch
 from torch import Tensor
 
+from dkae.alignment.blocks import of_blocks
+
 #: A centred matrix is round-off and counts as zero if no entry exceeds this many units of the
 #: type's precision, relative to the largest entry before centring.
 CENTERED_ROUND_OFF = 8.0
 
 
+@of_blocks
 def alignment(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
     r"""Kernel alignment :math:`A(C, P)` (Eq. 7): 1 if proportional, 0 if one of them is zero."""
     return (_unit(code_gram) * _unit(prior_gram)).sum().clamp(-1.0, 1.0)
 
 
+@of_blocks
 def frobenius(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
     r"""Normalised Frobenius distance :math:`L_c(C, P)` (Eq. 6).
 
@@ -36,12 +40,13 @@ def frobenius(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
     return distance
 
 
+@of_blocks
 def offdiagonal(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
     r"""Normalised Frobenius distance (Eq. 6) of the matrices without their diagonals.
 
     .. math:: L_c(C - \operatorname{diag} C,\; P - \operatorname{diag} P)
 
-    A block has k entries on the diagonal and k² - k beside it, so the diagonal weighs n / k times
+    A block has k entries on the diagonal and k² - k off it, so the diagonal weighs n / k times
     as much as in the matrix of all n rows. Near the minimum the gradients of blocks then average
     to another direction than the gradient of all pairs: a cosine of 0.78 at L_c = 0.05, and of
     0.99 without the diagonals (``benchmarks/alignment_measures.py``). The norms of codes are free.
@@ -49,6 +54,7 @@ def offdiagonal(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
     return frobenius(_without_diagonal(code_gram), _without_diagonal(prior_gram))
 
 
+@of_blocks
 def centered(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
     r"""Normalised Frobenius distance (Eq. 6) of the doubly centred matrices.
 
@@ -73,10 +79,6 @@ def _without_diagonal(gram: Tensor) -> Tensor:
 
 
 def _centered(gram: Tensor) -> Tensor:
-    # Sums of the largest numbers of float32 are none, and parts of the smallest are zero.
-    largest = gram.detach().abs().amax()
-    is_ordinary = (largest > 1e-19) & (largest < 1e19) | (largest == 0)
-    gram = gram / torch.where(is_ordinary, torch.ones_like(largest), largest)
     # One mean after the other: the second is then of small numbers.
     result = gram - gram.mean(dim=0, keepdim=True)
     result = result - result.mean(dim=1, keepdim=True)

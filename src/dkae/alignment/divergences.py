@@ -20,12 +20,15 @@ import torch
 from torch import Tensor
 from torch.special import entr
 
+from dkae.alignment.blocks import of_blocks
+
 #: Share ε of the identity: every eigenvalue is at least about ε times the mean one. A smaller ε
 #: comes near the round-off of float32, which for k = 500 changes the gradient of `logdet` by 0.3 %,
 #: but with ε = 1e-5 by 37 % (``benchmarks/alignment_measures.py``).
 EPSILON = 1e-3
 
 
+@of_blocks
 def logdet(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
     r"""LogDet divergence in Stein's symmetric form, for each of the k rows.
 
@@ -40,6 +43,7 @@ def logdet(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
     return _jensen_gap(lambda eigenvalues: eigenvalues.log().mean(), code_gram, prior_gram)
 
 
+@of_blocks
 def jensen_renyi(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
     r"""Jensen-Rényi divergence in bits, from 0 to 1, of the matrix entropy of order α → 1.
 
@@ -60,6 +64,7 @@ def jensen_renyi(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
     )
 
 
+@of_blocks
 def von_neumann(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
     r"""Von Neumann divergence (Kulis et al., 2009), the relative entropy of C to P.
 
@@ -76,6 +81,7 @@ def von_neumann(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
     return _loss(divergence, code_gram, prior_gram)
 
 
+@of_blocks
 def bures(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
     r"""Squared Bures distance, from 0 to 2.
 

@@ -49,7 +49,7 @@ def clustering_scores(y: Any, clusters: Any) -> ClusteringScores:
 
 
 def count_labels(labels: Any, name: str) -> int:
-    """Return the number of labels; reject an empty list and what is not a list."""
+    """Return the number of labels; raise unless they are a list of at least one."""
     with naming(name, labels):
         shape = np.shape(labels)
     if len(shape) != 1:
@@ -76,16 +76,11 @@ def _check_pair(y: Any, clusters: Any) -> tuple[Rows, Rows]:
 
 
 def _number(labels: Any, name: str) -> Rows:
-    """Return labels as numbers 0, 1, ...; reject rows without a label."""
-    if isinstance(labels, np.ndarray) and labels.dtype != object:
-        distinct, numbers = np.unique(labels, return_inverse=True)
-        missing = bool((distinct != distinct).any())
-    else:
-        # One by one, because NumPy would turn 1 among strings into a string.
-        keys: dict[Any, int] = {}
-        with naming(name, labels):  # a label that is a list cannot be compared
-            numbers = np.array([keys.setdefault(v, len(keys)) for v in labels], dtype=np.intp)
-        missing = any(key is None or key != key for key in keys)
-    if missing:
+    """Return labels as numbers 0, 1, ...; raise if a row has no label."""
+    # One by one, because NumPy would turn 1 among strings into a string.
+    keys: dict[Any, int] = {}
+    with naming(name, labels):  # a label that is a list cannot be compared
+        numbers = np.array([keys.setdefault(label, len(keys)) for label in labels], dtype=np.intp)
+    if any(key is None or key != key for key in keys):
         raise ValueError(f"{name} has rows without a label (None or NaN): leave these rows out")
     return numbers

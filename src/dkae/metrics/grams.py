@@ -3,6 +3,7 @@
 Matrices must be symmetric and are read tile by tile; time is O(n²).
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,17 +13,34 @@ from dkae._support.checks import check_integer, check_state, check_takes
 from dkae.grams import GramLike, Rows, as_gram
 from dkae.kernels.labels import IdealKernel
 from dkae.metrics.clusters import count_labels
-from dkae.metrics.comparison import GramComparison, check_sizes, compare
+from dkae.metrics.comparison import GramComparison, check_sizes, compare, tiles
 
 
-def alignment(a: GramLike, b: GramLike) -> float:
-    r"""Return the kernel alignment (Eq. 7): the cosine of the angle between two matrices.
+def kernel_alignment(a: GramLike, b: GramLike) -> float:
+    r"""Return the kernel alignment A (Eq. 7): the cosine of the angle between two matrices.
 
     .. math:: A(a, b) = \frac{\langle a, b \rangle_F}{\|a\|_F \|b\|_F}
 
-    It is 1 if they are proportional, and 0 if one of them is zero.
+    It is 1 if they are proportional, and 0 if one of them is zero. Compare it with its floor,
+    `constant_alignment` of the prior.
     """
     return compare(a, b).alignment
+
+
+def constant_alignment(gram: GramLike) -> float:
+    r"""Return the alignment of a Gram matrix with a constant one: the floor of `kernel_alignment`.
+
+    .. math:: A(\mathbf 1 \mathbf 1^\top, P) = \frac{\sum_{ij} P_{ij}}{n \, \|P\|_F}
+
+    Codes that are the same for every row reach it: only the part above the floor was learnt.
+    """
+    checked = as_gram(gram, "gram")
+    total = squares = 0.0
+    for tile in tiles((checked,), ("gram",)):
+        (values,) = tile.values
+        total += tile.weight * float(values.sum())
+        squares += tile.weight * float(np.vdot(values, values))
+    return total / (len(checked) * math.sqrt(squares)) if squares > 0 else 0.0
 
 
 def centered_alignment(a: GramLike, b: GramLike) -> float:
@@ -61,7 +79,7 @@ def relative_error(a: GramLike, b: GramLike) -> float:
 
 
 def ideal_loss(gram: GramLike, y: Any) -> float:
-    """Return L_c of a Gram matrix against the ideal kernel of labels: 1 for the same label, else 0.
+    """Return L_c of a Gram matrix against the ideal kernel: 1 for the same label, else 0.
 
     Parameters
     ----------
@@ -82,7 +100,7 @@ def compare_with_labels(gram: GramLike, y: Any) -> GramComparison:
             f"y has {n_labels} labels, but gram has {len(checked)} rows: pass one label for each "
             "row"
         )
-    # Without known rows the kernel uses positions: of X it needs nothing but the length.
+    # Without known rows the kernel uses positions: of X it needs only the length.
     ideal = IdealKernel(y).fit(None).on(range(n_labels))
     return compare(checked, ideal, ("gram", "the ideal kernel of y"))
 

@@ -107,7 +107,7 @@ class CodeSpaceDisplay(Display):
         for k, name in enumerate(names_of(classes)):
             own = {"color": CLASS_COLORS[k], "marker": CLASS_MARKERS[k], "label": name}
             self.ax_.scatter(*self.points[members == k].T, **(own | look))
-        # Beside the points, if the layout makes room there.
+        # Outside the panel, if the layout makes room there.
         beside = self.figure_.get_layout_engine() is not None
         place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if beside else {}
         self.ax_.legend(title=self.y_name, markerscale=math.sqrt(30 / np.mean(look["s"])), **place)

@@ -54,7 +54,7 @@ class GramDisplay(Display):
     def from_estimator(
         cls, model: Any, X: Any, y: Any = None, *, gram: Any = None, ax: Any = None, **kwargs: Any
     ) -> Self:
-        """Draw the prior beside the kernel that the codes represent, ``model.gram(X)``.
+        """Draw the prior and the kernel that the codes represent, ``model.gram(X)``.
 
         Of more than 300 rows a sample is drawn, sorted by the labels `y`. `gram` is the prior of
         the rows of X, an array or a Gram; needed if the model was fitted with a matrix.

@@ -51,12 +51,12 @@ class HistoryDisplay(Display):
     def from_estimator(
         cls, model: Any, X: object = None, y: object = None, *, ax: Any = None, **kwargs: Any
     ) -> Self:
-        """Draw the history of a fitted model; `X` and `y` are ignored.
+        """Draw the history of a map that is trained; `X` and `y` are ignored.
 
         The axis counts steps if `steps_per_epoch` of the model is a number, else epochs.
         """
         check_is_fitted(model, "history_")
-        n = model.steps_per_epoch if model.epoch == "deprecated" else model.epoch
+        n = getattr(model, "steps_per_epoch", None)
         steps = int(n) if isinstance(n, Integral) else None
         return cls(model.history_, steps_per_epoch=steps).plot(ax=ax, **kwargs)
 

@@ -15,7 +15,7 @@ from dkae.plotting.style import CLASS_COLORS, LINE
 
 #: A square number of features, at least this many (8 × 8 pixels), is taken for an image.
 MIN_PIXELS = 64
-#: Least pixels on the longer side of an image, and blank ones above and beside it.
+#: Least pixels on the longer side of an image, and the height and width of its blank frame.
 MIN_SIDE, _FRAME = 24, (2, 1)
 #: Largest part of its lane that a line takes.
 _LANE = 0.85
@@ -102,7 +102,7 @@ class ReconstructionDisplay(Display):
     def _draw_images(self, kwargs: dict[str, Any]) -> None:
         """Draw images; greys span the first version unless `vmin` and `vmax` are given."""
         images = np.stack(list(self.rows.values()))
-        look = {"cmap": "gray", "vmin": images[0].min(), "vmax": images[0].max()} | kwargs
+        look = {"cmap": "gray", "vmin": np.nanmin(images[0]), "vmax": np.nanmax(images[0])} | kwargs
         # One picture of all: no uneven gaps from rounding, and a single Axes.
         mosaic = _mosaic(images.reshape(*images.shape[:2], -1, *self.image_shape[-2:]))
         if mosaic.shape[2] == 3:  # imshow ignores vmin and vmax for colours
@@ -120,8 +120,8 @@ class ReconstructionDisplay(Display):
 
     def _draw_lines(self, kwargs: dict[str, Any]) -> None:
         """Draw each row in a lane of its own, all lanes on one scale."""
-        low = min(version.min() for version in self.rows.values())
-        high = max(version.max() for version in self.rows.values())
+        low = min(np.nanmin(version) for version in self.rows.values())
+        high = max(np.nanmax(version) for version in self.rows.values())
         lanes = np.arange(self._n)[::-1]
         for k, (name, version) in enumerate(self.rows.items()):
             lines = lanes[:, None] + _LANE * (version - low) / (high - low or 1.0)

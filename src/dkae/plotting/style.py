@@ -70,14 +70,8 @@ def plain_log_ticks(ax: Axes, which: str = "y") -> None:
     axis: Axis = ax.yaxis if which == "y" else ax.xaxis
     (ax.set_yscale if which == "y" else ax.set_xscale)("log")
     low, high = sorted(axis.get_view_interval())
-    # The shorter the axis, the more ticks a decade, else it would hardly have any.
-    finer = {
-        3: (1, 1.2, 1.4, 1.7, 2, 2.5, 3, 4, 5, 6, 7, 8),
-        6: (1, 1.5, 2, 3, 4, 5, 7),
-        300: (1, 2, 5),
-    }
-    subs = next((subs for factor, subs in finer.items() if high < factor * low), (1,))
     # So short a logarithmic axis is nearly linear.
-    axis.set_major_locator(MaxNLocator(5) if high < 1.5 * low else LogLocator(subs=subs))
+    is_short, subs = high < 6 * low, (1, 2, 5) if high < 300 * low else (1,)
+    axis.set_major_locator(MaxNLocator(5) if is_short else LogLocator(subs=subs))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_locator(NullLocator())

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.utils import check_array
 
-from dkae._support.arrays import naming
+from dkae._support.arrays import check_magnitude, naming
 from dkae._support.checks import check_integer
-from dkae._support.units import exponent_of, in_unit, largest_entry
 
 
 def spectral_clustering(codes: Any, n_clusters: int, *, random_state: Any = None) -> NDArray[Any]:
@@ -44,14 +43,13 @@ def spectral_embedding(codes: Any, n_components: int) -> NDArray[Any]:
     with naming("codes", codes):
         types = [np.float32, np.float64]
         Z = check_array(codes, dtype=types, ensure_min_samples=2, input_name="codes")
+    check_magnitude(Z, "codes")
     m = check_integer("n_clusters", n_components, at_least=1)
     if m > min(Z.shape):
         raise ValueError(
             f"n_clusters={m}, but codes of shape {Z.shape} have at most {min(Z.shape)} "
             "eigenvectors: pass fewer clusters or wider codes"
         )
-    # The result is free of scale, and degrees are squares of codes.
-    Z = in_unit(Z, exponent_of(largest_entry(Z), np.float32))
     degrees = Z @ Z.sum(axis=0, dtype=np.float64).astype(Z.dtype)
     if not degrees.mean() > 0:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The measures by name, and measures that a user wrote."""
+"""The measures by name, and a check of custom ones."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -23,7 +23,7 @@ _REMEDY = "compute it with torch operations on code_gram, without item, detach o
 
 
 def make_measure(alignment: str | Measure) -> Measure:
-    """Return the measure of that name, or a user's own with a check of what it returns."""
+    """Return the measure of that name, or a custom one with a check of its results."""
     if callable(alignment):
         check_takes("alignment", alignment, "two Gram matrices", 2)
         return _checked(alignment)
@@ -41,7 +41,7 @@ def check_width(alignment: str | Measure, n_components: int, batch_size: int) ->
 
 
 def _checked(measure: Measure) -> Measure:
-    """Reject a measure that does not return a loss; after the first call the checks are cheap."""
+    """Return a measure that raises unless its result is one number with a gradient."""
     name = getattr(measure, "__name__", type(measure).__name__)
     is_first = True
 
@@ -57,6 +57,7 @@ def _checked(measure: Measure) -> Measure:
             )
         if code_gram.requires_grad and torch.is_grad_enabled() and not loss.requires_grad:
             raise ValueError(f"alignment={name} has no gradient: {_REMEDY}")
+        # Later the trainer looks: a check at every step would wait for the GPU.
         if is_first and not loss.isfinite() and (code_gram + prior_gram).isfinite().all():
             raise ValueError(
                 f"alignment={name} returned {loss.item()} at its first call, expected a finite "

@@ -1,0 +1,160 @@
+"""How close reconstructions are to their rows. Missing values of the rows (NaN) do not count.
+
+Rows and reconstructions have the same shape, with rows along the first axis. They are read a few
+rows at a time, from memory or a disk, and summed in float64.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dkae._support.arrays import check_magnitude, naming, real_numbers
+from dkae._support.checks import check_number
+from dkae.metrics.comparison import Doubles
+from dkae.rows import as_rows
+
+#: Entries of X that are read together: 8 MB in float64.
+N_CHUNK_ENTRIES = 2**20
+#: A variance below the square of this part of the numbers themselves is round-off.
+ROUND_OFF = 1e-14
+
+
+def reconstruction_error(X: Any, X_hat: Any) -> float:
+    r"""Return the mean squared error over all entries (Eq. 3, averaged as in Eq. 8).
+
+    .. math:: \frac{1}{nd} \sum_{i=1}^{n} \| x_i - \hat x_i \|^2
+
+    Parameters
+    ----------
+    X, X_hat : array-like of the same shape
+        Rows and their reconstructions; missing values (NaN) of X do not count.
+    """
+    squares, n_known = 0.0, 0
+    for x, x_hat in _parts(*_check_pair(X, X_hat)):
+        squares += _squares(x - x_hat)
+        n_known += int(np.count_nonzero(~np.isnan(x)))
+    _check_known(n_known)
+    return squares / n_known
+
+
+def reconstruction_r2(X: Any, X_hat: Any, *, scale: Any = None) -> float:
+    r"""Return the share of the variance of all features that reconstructions keep.
+
+    .. math:: R^2 = 1 - \frac{\sum_{ij} (x_{ij} - \hat x_{ij})^2 / s_j^2}
+        {\sum_{ij} (x_{ij} - \bar x_j)^2 / s_j^2}
+
+    Without scales this is ``sklearn.metrics.r2_score`` with ``multioutput="variance_weighted"``: a
+    feature counts by its variance. 1 is perfect, 0 is the score of the mean row, and there is no
+    worst. Rows that are all the same have no variance: 1 if they come back unchanged, else 0.
+
+    Parameters
+    ----------
+    X, X_hat : array-like of the same shape
+        Rows and their reconstructions; missing values (NaN) of X do not count.
+    scale : float or array-like of the shape of a row, optional
+        The scales s, positive numbers. 1 by default.
+    """
+    rows, back = _check_pair(X, X_hat)
+    s, mean = _check_scale(scale, rows.shape[1:]), _mean_row(rows)
+    error = deviation = size = 0.0
+    for x, x_hat in _parts(rows, back):
+        error += _squares((x - x_hat) / s)
+        deviation += _squares((x - mean) / s)
+        size += _squares(x / s)
+    # The mean of equal numbers may differ from them by round-off.
+    if deviation <= ROUND_OFF**2 * size:
+        return float(error == 0)
+    return 1 - error / deviation
+
+
+def psnr(X: Any, X_hat: Any, peak: float = 1.0) -> float:
+    r"""Return the peak signal-to-noise ratio in decibels, infinite for a perfect reconstruction.
+
+    .. math:: 10 \log_{10} \frac{\text{peak}^2}{\text{MSE}}
+
+    Parameters
+    ----------
+    X, X_hat : array-like of the same shape
+        Rows and their reconstructions; missing values (NaN) of X do not count.
+    peak : float, default=1.0
+        The range of the values: 1 for pixels in [0, 1], 255 for bytes.
+    """
+    peak = check_number("peak", peak, 0, open_low=True)
+    error = reconstruction_error(X, X_hat)
+    return math.inf if error == 0 else 20 * math.log10(peak) - 10 * math.log10(error)
+
+
+def _squares(values: Doubles) -> float:
+    """Return the sum of the squares of the known values."""
+    return float(np.nansum(values * values))
+
+
+def _mean_row(rows: Any) -> Doubles:
+    """Return the mean of the known values of each feature, 0 where all are missing."""
+    total, n = np.zeros(math.prod(rows.shape[1:])), np.zeros(math.prod(rows.shape[1:]))
+    for ids in _chunks(rows):
+        x = _vectors(rows[ids], "X")
+        n += np.count_nonzero(~np.isnan(x), axis=0)
+        total += np.nansum(x, axis=0)
+    _check_known(n.sum())
+    mean: Doubles = total / np.maximum(n, 1)
+    return mean
+
+
+def _parts(rows: Any, back: Any) -> Iterator[tuple[Doubles, Doubles]]:
+    """Yield a few rows at a time and their reconstructions."""
+    for ids in _chunks(rows):
+        x, x_hat = _vectors(rows[ids], "X"), _vectors(back[ids], "X_hat")
+        if np.isnan(x_hat).any():
+            raise ValueError("X_hat has NaN values: only values of X may be missing")
+        yield x, x_hat
+
+
+def _chunks(rows: Any) -> Iterator[slice]:
+    step = max(1, N_CHUNK_ENTRIES * len(rows) // math.prod(rows.shape))
+    return (slice(start, start + step) for start in range(0, len(rows), step))
+
+
+def _vectors(part: Any, name: str) -> Doubles:
+    values = np.asarray(part, dtype=np.float64).reshape(len(part), -1)
+    check_magnitude(values, name)
+    return values
+
+
+def _check_pair(X: Any, X_hat: Any) -> tuple[Any, Any]:
+    rows, back = _check_rows(X, "X"), _check_rows(X_hat, "X_hat")
+    if rows.shape != back.shape:
+        raise ValueError(
+            f"X has shape {rows.shape}, but X_hat has shape {back.shape}: pass a reconstruction of "
+            "each row, in the same order"
+        )
+    return rows, back
+
+
+def _check_rows(X: Any, name: str) -> Any:
+    with naming(name, X):
+        rows = as_rows(X, name)
+        rows = real_numbers(rows, name) if isinstance(rows, np.ndarray) else rows
+    if 0 in rows.shape:
+        raise ValueError(f"{name} has shape {rows.shape} and is empty: pass at least one entry")
+    return rows
+
+
+def _check_scale(scale: Any, shape: tuple[int, ...]) -> Doubles | float:
+    if scale is None:
+        return 1.0
+    scales = real_numbers(scale, "scale").astype(np.float64).reshape(-1)
+    is_positive = bool((np.isfinite(scales) & (scales > 0)).all())
+    if len(scales) not in (1, math.prod(shape)) or not is_positive:
+        raise ValueError(
+            f"scale has {len(scales)} numbers{'' if is_positive else ', not all positive'}: pass "
+            f"a positive one for each feature of rows of shape {shape}, or one for all"
+        )
+    return scales
+
+
+def _check_known(n_known: float) -> None:
+    if n_known == 0:
+        raise ValueError("X has only missing values: pass rows with at least one known value")
