@@ -24,8 +24,8 @@ N_ROWS, N_COLUMNS = 64, 512
 ROUND_OFF = 1e-4
 #: Parameters that may differ: GPUs have numbers, and the first process alone writes messages.
 _MAY_DIFFER = ("device", "verbose", "callbacks", "n_jobs")
-#: Longer values are not shown.
-_N_SHOWN = 40
+#: Longer values are not shown, such as digests.
+_N_SHOWN = 30
 
 
 def check_same_presence(processes: Processes, **arguments: Any) -> None:
@@ -76,8 +76,8 @@ def _refuse(differences: Mapping[int, Iterable[str]]) -> None:
     named = [f"rank {r} differs from rank 0 in {', '.join(d)}" for r, d in differences.items() if d]
     if named:
         raise ValueError(
-            f"{'; '.join(named)}: start all processes with the same parameters, the same rows and "
-            "the same kernel; fit a random kernel with a seed"
+            f"{'; '.join(named)}: start all processes with the same arguments, rows and kernel, "
+            "and fit a random kernel with a seed"
         )
 
 
@@ -93,6 +93,8 @@ def described(value: Any) -> str:
     """Return text that is the same for equal values in all processes."""
     if isinstance(value, np.ndarray):
         return f"array {value.shape} {_digest(value)}"
+    if hasattr(value, "get_params"):  # its parameters are compared one by one
+        return type(value).__qualname__
     code = getattr(value, "__code__", None)
     if code is None:
         return _without_addresses(repr(value))
@@ -103,18 +105,25 @@ def described(value: Any) -> str:
 
 
 def _instructions(code: CodeType) -> tuple[Any, ...]:
-    constants = [_instructions(c) if isinstance(c, CodeType) else c for c in code.co_consts]
-    return code.co_code, constants, code.co_names
+    return code.co_code, [_constant(c) for c in code.co_consts], code.co_names
+
+
+def _constant(value: Any) -> Any:
+    if isinstance(value, frozenset):  # in another order in each process
+        return sorted(map(repr, value))
+    return _instructions(value) if isinstance(value, CodeType) else value
 
 
 def _digest(array: NDArray[Any]) -> str:
     if array.dtype.hasobject:
         return _hashed(_without_addresses(repr(array.tolist())).encode())
-    return _hashed(np.ascontiguousarray(array).tobytes())
+    if isinstance(array, np.memmap):  # it may be larger than the memory
+        array = array[sample_rows(len(array), N_ROWS)]
+    return _hashed(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-def _hashed(data: bytes) -> str:
-    return blake2b(data, digest_size=8).hexdigest()
+def _hashed(data: bytes | memoryview) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 def _without_addresses(text: str) -> str:
