@@ -33,7 +33,7 @@ MAX_CPU = 1.3
 N_BUSY, N_TRANSFORMS = 2, 10
 #: Variables with which a user decides how threads wait.
 DECISIONS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "OMP_NUM_THREADS")
-#: Variables of each case, and the number of busy processes beside it.
+#: Variables of each case, and its number of busy processes.
 CASES: dict[str, tuple[dict[str, str], int]] = {
     "one quiet thread": ({"OMP_NUM_THREADS": "1"}, 0),
     "alone": ({}, 0),

@@ -2,7 +2,7 @@
 
 **Steps.** The default stack (784-1000-1000-128 and back) on 14,000 rows of MNIST-20k, RBF kernel,
 batches of 200 rows: one process with two threads, and two processes of ``torchrun`` with one thread
-each, in turn, three times, the median step of each, the best counts. Beside them one process with
+each, in turn, three times, the median step of each, the best counts. In addition one process with
 one thread and half of the batch, which is what one of two processes computes: the rest of its step
 is waiting and talking. From these an estimate for two machines: half of a batch with two threads,
 and the same talk; a network between them is slower than the loopback.

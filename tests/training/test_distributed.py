@@ -24,7 +24,7 @@ from tests.training import ranks
 ROOT = Path(__file__).parents[2]
 #: Relative gaps between gradients that are round-off.
 ROUND_OFF = {"torch.float32": 1e-6, "torch.float64": 1e-14}
-#: All that two processes do that nobody kills, in one launch.
+#: The jobs of two processes that are not killed, in one launch.
 JOBS = "messages,fits,streams,gradients,differences,failures"
 
 
@@ -231,7 +231,7 @@ def free_port():
 
 
 def one_of_two(rank, port, folder, seconds, job="appearing"):
-    """Start one of two processes by hand, without torchrun."""
+    """Start one of two processes without torchrun."""
     return start(
         [ranks.__file__, job, folder], seconds, RANK=str(rank), WORLD_SIZE="2",
         MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
@@ -239,7 +239,7 @@ def one_of_two(rank, port, folder, seconds, job="appearing"):
 
 
 @pytest.mark.slow
-def test_two_processes_started_by_hand_meet_at_one_address_only(tmp_path):
+def test_two_processes_without_torchrun_meet_at_one_address_only(tmp_path):
     port = free_port()
     first = one_of_two(0, port, tmp_path, 60)
     wait_for("127.0.0.1", port)

@@ -1,4 +1,4 @@
-"""A trainer that is put together by hand, of public parts and custom ones."""
+"""A trainer that is put together of public parts and custom ones."""
 
 from __future__ import annotations
 
