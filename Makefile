@@ -28,6 +28,11 @@ study: $(READY) ## every table and figure of the paper at the scale laptop: hour
 	$(BIN)/dkae reproduce --scale laptop --out study/results/laptop
 	$(BIN)/dkae report study/results/laptop
 
+# Waiting threads of OpenMP sleep after a short spin, unless you have decided how they wait.
+ifeq ($(GOMP_SPINCOUNT)$(OMP_WAIT_POLICY)$(OMP_NUM_THREADS),)
+export GOMP_SPINCOUNT := 10000
+endif
+
 # One process for each core, and one thread for each process: more would wait for each other.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
@@ -59,6 +64,7 @@ bench: $(READY) ## benchmarks; they write to benchmarks/results/
 	$(BIN)/python benchmarks/quickstart.py
 	$(BIN)/python benchmarks/choose_gamma.py
 	$(BIN)/python benchmarks/processes.py
+	$(BIN)/python benchmarks/busy.py
 	$(BIN)/python benchmarks/million_rows.py
 	$(BIN)/python benchmarks/out_of_sample.py
 	$(BIN)/python benchmarks/partial_fit.py

@@ -2,14 +2,14 @@
 
 **Steps.** The default stack (784-1000-1000-128 and back) on 14,000 rows of MNIST-20k, RBF kernel,
 batches of 200 rows: one process with two threads, and two processes of ``torchrun`` with one thread
-each, in turn, three times, the median step of each, the best counts. Beside them one process with
+each, in turn, three times, the median step of each, the best counts. In addition one process with
 one thread and half of the batch, which is what one of two processes computes: the rest of its step
 is waiting and talking. From these an estimate for two machines: half of a batch with two threads,
 and the same talk; a network between them is slower than the loopback.
 
 **Kills.** Ten fits in two processes with a checkpoint, under ``torchrun --max-restarts``: at a
 random moment one of the two, at random, gets SIGKILL. The weights at the end are compared with
-those of a run that nobody killed, to the bit.
+those of an unbroken run, to the bit.
 
 Prints ratios with verdicts, and writes ``results/processes.json``. Five minutes on two cores.
 """
@@ -61,8 +61,8 @@ def time_steps(folder: Path, n_rows: int, batch_size: int, threads: int) -> None
     torch.set_num_threads(threads)
     mnist, clock = load_mnist20k(scaled=True), Clock()
     model = DeepKernelizedAutoencoder(
-        128, network="stacked", batch_size=batch_size, max_iter=1, steps_per_epoch=N_STEPS,
-        decoder_max_iter=0, callbacks=[clock], random_state=0,
+        128, batch_size=batch_size, max_iter=1, steps_per_epoch=N_STEPS, decoder_max_iter=0,
+        callbacks=[clock], random_state=0,
     )  # fmt: skip
     model.fit(mnist.data[mnist.train][:n_rows])
     if clock.times:  # those of the first process
@@ -77,13 +77,14 @@ def train_to_the_end(folder: Path) -> None:
 
     import dkae.training.checkpoint
     from dkae import DeepKernelizedAutoencoder
+    from dkae.networks import Stack
 
     torch.set_num_threads(1)
     dkae.training.checkpoint.EVERY_SECONDS = EVERY
     rank = os.environ["RANK"]
     (folder / f"{rank}.pid").write_text(str(os.getpid()))
     model = DeepKernelizedAutoencoder(
-        16, network="stacked", hidden_layer_sizes=(64,), max_iter=8, steps_per_epoch=100,
+        16, network=Stack(hidden_layer_sizes=(64,)), max_iter=8, steps_per_epoch=100,
         decoder_max_iter=2, random_state=0,
     )  # fmt: skip
     model.fit((load_digits().data / 16).astype("float32"), checkpoint=folder / "state")
@@ -92,7 +93,7 @@ def train_to_the_end(folder: Path) -> None:
     (folder / f"{rank}.digest").write_text(digest)
 
 
-# --- what is made of it --------------------------------------------------------------------------
+# --- runs and their results ----------------------------------------------------------------------
 
 
 def command(n_processes: int, task: str, folder: Path, *options: str) -> list[str]:

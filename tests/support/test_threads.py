@@ -1,15 +1,19 @@
-"""Pieces of work in threads: the same results, the same errors, and nothing left behind."""
+"""Threads: how they wait, and independent pieces of work in them."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
 import torch
 
-from dkae._support.threads import in_threads
+from dkae._support.threads import calm_spinning, in_threads
 
 CPU = torch.device("cpu")
+DECISIONS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "OMP_NUM_THREADS")
 
 
 @pytest.fixture
@@ -41,12 +45,11 @@ class TestInThreads:
         later.join()
         assert seen == [3]
 
-    def test_a_single_piece_has_all_threads(self):
-        assert list(in_threads(lambda _: torch.get_num_threads(), range(1), CPU)) == [3]
-
-    def test_few_pieces_share_the_threads(self):
-        torch.set_num_threads(6)
-        assert set(in_threads(lambda _: torch.get_num_threads(), range(2), CPU)) == {3}
+    @pytest.mark.parametrize(("n_threads", "n_pieces", "own"), [(3, 1, 3), (6, 2, 3)])
+    def test_few_pieces_share_the_threads(self, n_threads, n_pieces, own):
+        torch.set_num_threads(n_threads)
+        seen = in_threads(lambda _: torch.get_num_threads(), range(n_pieces), CPU)
+        assert set(seen) == {own}
 
     def test_an_error_reaches_the_caller(self):
         with pytest.raises(ZeroDivisionError):
@@ -58,7 +61,33 @@ class TestInThreads:
             list(in_threads(lambda i: row[i].fill_(i), range(6), CPU))
         assert row.tolist() == [0, 1, 2, 3, 4, 5]
 
-    @pytest.mark.parametrize("device", ["cuda", "mps"])
-    def test_one_queue_one_thread(self, device):
-        threads = set(in_threads(lambda _: threading.get_ident(), range(6), torch.device(device)))
+    def test_one_queue_one_thread(self):
+        threads = set(in_threads(lambda _: threading.get_ident(), range(6), torch.device("cuda")))
         assert threads == {threading.get_ident()}
+
+
+# --- how they wait --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_a_variable_of_the_environment_wins(monkeypatch, name):
+    for other in DECISIONS:
+        monkeypatch.delenv(other, raising=False)
+    monkeypatch.setenv(name, "3")
+    calm_spinning()
+    assert {other: os.environ.get(other) for other in DECISIONS if other in os.environ} == {
+        name: "3"
+    }
+
+
+@pytest.mark.slow
+def test_openmp_reads_the_count_that_was_set_before_torch():
+    code = "from dkae._support.threads import calm_spinning; calm_spinning(); import torch"
+    environment = {name: value for name, value in os.environ.items() if name not in DECISIONS}
+    environment |= {"OMP_DISPLAY_ENV": "verbose", "PYTHONPATH": os.pathsep.join(sys.path)}
+    said = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    ).stderr
+    if "GOMP_SPINCOUNT" not in said:
+        pytest.skip("torch has another OpenMP here")
+    assert "GOMP_SPINCOUNT = '10000'" in said

@@ -1,4 +1,4 @@
-"""What each process of a test with several does: ``torchrun ranks.py JOB FOLDER``."""
+"""What each process of a test with several does: ``torchrun ranks.py JOBS FOLDER``."""
 
 from __future__ import annotations
 
@@ -6,40 +6,59 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.kernel_approximation import RBFSampler
 from torch import nn
 
 from dkae import DeepKernelizedAutoencoder, RowArray, load, save
 from dkae._support.processes import joined
 from dkae.alignment import MEASURES
-from dkae.kernels import PairwiseKernel, center
+from dkae.kernels import (
+    ForestKernel,
+    PairwiseKernel,
+    Precomputed,
+    ProbabilisticClusterKernel,
+    TransformerKernel,
+)
 from dkae.networks import Autoencoder, Layer
 from dkae.training import FINE_TUNING, BatchSource, Engine, Optimization, Phase, Trainer, dkae_loss
 from dkae.training.distributed import DistributedEngine
 
-RANK, FOLDER = int(os.environ.get("RANK", 0)), Path(sys.argv[2] if len(sys.argv) > 2 else ".")
+RANK, SIZE = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
 CPU = torch.device("cpu")
-X = (load_digits().data[:600] / 16).astype(np.float32)
+DIGITS = load_digits()
+X, LABELS = (DIGITS.data[:600] / 16).astype(np.float32), DIGITS.target[:600]
 GAPPY = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.float32(np.nan), X)
 
 SMALL = {
     "n_components": 6, "hidden_layer_sizes": (12,), "max_iter": 3, "steps_per_epoch": 10,
     "decoder_max_iter": 2, "batch_size": 40, "random_state": 0, "network": "stacked",
 }  # fmt: skip
-PCK = {"kernel": "pck", "kernel_params": {"max_components": 4, "n_initializations": 3}}
+PCK = {"kernel": ProbabilisticClusterKernel(4, 3, random_state=0)}
+
+
+def weights(model):
+    return torch.cat([t.double().ravel() for t in model.network_.state_dict().values()])
+
+
+# --- the same model, however many processes ------------------------------------------------------
 
 
 class Dropping(nn.Module):
-    """A network of a user's: a decoder that is a module, and a parameter without a use."""
+    """A custom network: its decoder is a module, and one of its parameters has no use."""
 
-    def __init__(self, shape, n_components, generator=None):
+    def __init__(self, shape, n_components, generator=None, width=10):
         super().__init__()
-        self.encoder = nn.Sequential(nn.Linear(*shape, 10), nn.Tanh(), nn.Linear(10, n_components))
+        layers = nn.Linear(*shape, width), nn.Tanh(), nn.Linear(width, n_components)
+        self.encoder = nn.Sequential(*layers)
         self.decode = nn.Linear(n_components, *shape)
         self.idle = nn.Linear(2, 2)
 
@@ -50,84 +69,53 @@ class Dropping(nn.Module):
 #: Fits that must end with the same weights in one process and in two.
 FITS = {
     "stack": {},
-    "fifty steps": {"max_iter": 5, "decoder_max_iter": 0},
     "alignment alone": {"alignment_weight": 1.0},
     "plain autoencoder": {"alignment_weight": 0.0},
     "pretraining": {"pretrain_max_iter": 2, "max_iter": 1},
-    "kernel layer": {"network": "auto", "max_iter": "auto"},
-    "kernel layer, end to end": {"network": "auto"},
-    "cluster kernel": PCK | {"network": "auto"},
-    "cluster kernel, nothing held": PCK | {"network": "auto", "cache_bytes": 0},
-    "forest": {"kernel": "forest", "kernel_params": {"n_estimators": 9}},
-    "deep forest": {"kernel": "forest", "kernel_params": {"n_estimators": 5, "max_depth": 10}},
-    "centred": {"kernel": center(PairwiseKernel())},
-    "distillation": {"distillation": 0.5},
+    "cluster kernel": PCK,
+    "cluster kernel, nothing held": PCK | {"cache_bytes": 0},
+    "forest": {"kernel": ForestKernel(n_estimators=9, random_state=0)},
     "noise, clipped": {"input_noise": 0.3, "max_grad_norm": 0.01},
     "early stopping": {"early_stopping": True, "validation_fraction": 0.2},
-    "chunks": {"shuffle": "chunks"},
-    "logdet": {"alignment": "logdet", "n_components": 50},
-    "a network of the user's": {"network": Dropping},
+    "a custom network": {"network": Dropping},
     "gaps": {"missing": "mask"},
     "a memmap": {},
 }
 
 
 def rows_of(name):
-    if name == "gaps":
-        return GAPPY
     if name != "a memmap":
-        return X
-    path = FOLDER / "rows.npy"
-    if not path.exists() and RANK == 0:
-        np.save(FOLDER / "new.npy", (X * 16).astype(np.uint8))
-        (FOLDER / "new.npy").rename(path)
-    while not path.exists():
-        pass
+        return GAPPY if name == "gaps" else X
+    path = Path(tempfile.mkdtemp()) / "rows.npy"
+    np.save(path, (X * 16).astype(np.uint8))
     return RowArray(np.load(path, mmap_mode="r"), scale=16)
 
 
-def weights(model):
-    return torch.cat([t.double().ravel() for t in model.network_.state_dict().values()])
-
-
 def fits():
-    """Train each model together, and alone; note how far the weights are apart."""
     found = {}
     for name, params in FITS.items():
-        ours = DeepKernelizedAutoencoder(**SMALL | params).fit(rows_of(name))
-        alone = DeepKernelizedAutoencoder(**SMALL | params, engine="single").fit(rows_of(name))
-        a, b = weights(ours), weights(alone)
+        model = DeepKernelizedAutoencoder(**SMALL | params).fit(rows_of(name))
         found[name] = {
-            "gap": float((a - b).abs().max()),
-            "size": float(b.abs().max()),
-            "weights": a.numpy().tobytes().hex(),
-            "scale": ours.kernel_scale_,
-            "scale alone": alone.kernel_scale_,
-            "history": ours.history_,
-            "history alone": alone.history_,
+            "weights": weights(model).tolist(),
+            "scale": model.kernel_scale_,
+            "history": model.history_,
         }
     return found
 
 
 def streams():
-    """Passes and batches of one's own, together and alone."""
-    found = {}
-    for engine in ("auto", "single"):
-        model = DeepKernelizedAutoencoder(**SMALL, engine=engine)
-        for part in np.array_split(X, 3):
-            model.partial_fit(part)
-        # Nothing of it depends on the first rows, which are other ones in each process.
-        fixed = {"gamma": 0.05, "standardize": False}
-        loaded = DeepKernelizedAutoencoder(**SMALL, **fixed, engine=engine)
-        # Each process has its half of every batch.
-        own = slice(None) if engine == "single" else slice(20 * RANK, 20 * RANK + 20)
-        batches = [torch.from_numpy(X[i : i + 40][own]) for i in range(0, 600, 40)]
-        loaded.fit(_Again(batches))
-        found[engine] = [weights(m).tolist() for m in (model, loaded)]
-    return found
+    """Passes, and custom batches."""
+    model = DeepKernelizedAutoencoder(**SMALL)
+    for part in np.array_split(X, 3):
+        model.partial_fit(part)
+    # Nothing of it depends on the first rows, which are other ones in each process.
+    loaded = DeepKernelizedAutoencoder(**SMALL, gamma=0.05, standardize=False)
+    own = slice(RANK * 40 // SIZE, (RANK + 1) * 40 // SIZE)
+    loaded.fit(Batches([torch.from_numpy(X[i : i + 40][own]) for i in range(0, 600, 40)]))
+    return [weights(m).tolist() for m in (model, loaded)]
 
 
-class _Again:
+class Batches:
     def __init__(self, batches):
         self.batches = batches
 
@@ -136,135 +124,240 @@ class _Again:
 
 
 def gradients():
-    """Return the gradient of each measure's loss, of two processes and of one, in both types."""
+    """Return the gap of each measure's gradient between two processes and one, in both types."""
     found = {}
-    gram = PairwiseKernel().fit(X).on(X)
-    everyone = np.arange(len(X))
-    with joined("auto", CPU) as processes:
+    with joined(CPU) as processes:
         for name, measure in MEASURES.items():
             for dtype in (torch.float32, torch.float64):
-                both = []
-                for engine in (DistributedEngine(CPU, processes=processes), Engine(CPU)):
-                    torch.manual_seed(0)
-                    layer = Layer(64, 50, activation="tanh", output_activation="identity")
-                    net = Autoencoder([layer]).to(dtype)
-                    source = BatchSource(
-                        X, gram, everyone, everyone[:0], 40, 5, np.random.default_rng(0), CPU,
-                        processes=engine.processes,
-                    )  # fmt: skip
-                    trainer = Trainer(
-                        net, partial(dkae_loss, measure=measure), source, [], engine, Optimization()
-                    )
-                    phase = Phase(FINE_TUNING, net, net.parameters, 1, alignment_weight=0.3)
-                    batch = source.draw()
-                    batch = batch._replace(
-                        inputs=batch.inputs.to(dtype), targets=batch.targets.to(dtype),
-                        prior_gram=batch.prior_gram.to(dtype),
-                    )  # fmt: skip
-                    engine.begin(net, 0.3)
-                    trainer.batch_losses(phase, batch).total.backward()
-                    both.append(torch.cat([p.grad.ravel() for p in net.parameters()]))
-                gap = (both[0] - both[1]).norm() / both[1].norm()
-                found[f"{name} {dtype}"] = float(gap)
+                engines = DistributedEngine(CPU, processes=processes), Engine(CPU)
+                ours, alone = (_gradient(engine, measure, dtype) for engine in engines)
+                found[f"{name} {dtype}"] = float((ours - alone).norm() / alone.norm())
     return found
 
 
-def refusals():
-    """What each process says where something is wrong in one of them."""
+def _gradient(engine, measure, dtype):
+    torch.manual_seed(0)
+    net = Autoencoder([Layer(64, 50, activation="tanh", output_activation="identity")]).to(dtype)
+    everyone = np.arange(len(X))
+    source = BatchSource(
+        X, PairwiseKernel().fit(X).on(X), everyone, everyone[:0], 40, 5, np.random.default_rng(0),
+        CPU, processes=engine.processes,
+    )  # fmt: skip
+    loss = partial(dkae_loss, measure=measure)
+    trainer = Trainer(net, loss, source, [], engine, Optimization())
+    phase = Phase(FINE_TUNING, net, net.parameters, 1, alignment_weight=0.3)
+    batch = source.draw()
+    parts = {name: getattr(batch, name).to(dtype) for name in ("inputs", "targets", "prior_gram")}
+    trainer.batch_losses(phase, batch._replace(**parts)).total.backward()
+    engine.average(list(net.parameters()))
+    return torch.cat([p.grad.ravel() for p in net.parameters()])
 
-    def fit(rows=X, checkpoint=None, **params):
-        DeepKernelizedAutoencoder(**SMALL | params).fit(rows, checkpoint=checkpoint)
 
-    hole = X.copy()
-    hole[317] = np.nan if RANK else hole[317]
-    cases = {
-        "parameters": lambda: fit(n_components=6 + RANK),
-        "rows": lambda: fit(X + RANK),
-        "number of rows": lambda: fit(X[: 600 - RANK]),
-        "batch": lambda: fit(batch_size=41),
-        "gap": lambda: fit(hole),
-        "gap on disk": lambda: fit(RowArray(hole)),
-        "folder": lambda: fit(checkpoint=FOLDER / ("not there/c" if RANK == 0 else "c")),
-        "callback": lambda: fit(callbacks=[Failing()]),
-        "engine": lambda: fit(engine="several"),
-        "Ctrl-C": lambda: fit(callbacks=[Failing(KeyboardInterrupt())]),
-    }
-    said = {}
-    for name, case in cases.items():
-        try:
-            case()
-            said[name] = "nothing"
-        except BaseException as error:
-            said[name] = f"{type(error).__name__}: {error}"
-    return said
+def messages():
+    """Send values and arrays of all kinds, other ones from each rank."""
+    with joined(CPU) as processes:
+        arrays = {
+            "numbers": np.arange(3.0 + RANK), "none": np.empty((0, 2), np.float32),
+            "text": np.array(["a", "bcd"[RANK:]]), "0-d": np.array(RANK), "flags": X[:2] > RANK,
+            "turned": np.asfortranarray(X[:5, : 3 + RANK]),
+        }  # fmt: skip
+        arrays["numbers"].flags.writeable = False
+        return {
+            "values": processes.gather({"rank": RANK, "text": "é" * RANK, "none": None}),
+            "first": processes.first([RANK, "ß"]),
+            "highest": processes.highest(5 * RANK),
+            "arrays": [{k: [v.dtype.str, v.tolist()] for k, v in theirs.items()}
+                       for theirs in processes.gather_arrays(arrays)],
+            "first arrays": processes.first_arrays({"x": np.array([RANK])})["x"].tolist(),
+        }  # fmt: skip
+
+
+# --- ranks that differ ----------------------------------------------------------------------------
+
+
+def shifted(x, y):
+    return x @ y.T + RANK  # what it does depends on a global
+
+
+def fit(rows=X, y=None, gram=None, checkpoint=None, **params):
+    DeepKernelizedAutoencoder(**SMALL | params).fit(rows, y, gram=gram, checkpoint=checkpoint)
+
+
+def gram_of(kernel):
+    return kernel.fit(X, LABELS).on(X)
+
+
+def fit_where_one_goes_on(folder):
+    model = DeepKernelizedAutoencoder(**SMALL, warm_start=True).fit(X)
+    (clone(model) if RANK else model).fit(X)
+
+
+def forest_of_its_own():
+    return ForestKernel(RandomForestClassifier(5).fit(X, LABELS))
+
+
+def sampler_of_its_own():
+    return TransformerKernel(RBFSampler().fit(X))
+
+
+#: Things in which rank 1 differs from rank 0.
+DIFFERENCES = {
+    "n_components": lambda folder: fit(n_components=6 + RANK),
+    "batch_size": lambda folder: fit(batch_size=40 + 2 * RANK),
+    "hidden layers": lambda folder: fit(hidden_layer_sizes=(12 + RANK,)),
+    "random_state": lambda folder: fit(random_state=RANK),
+    "gamma": lambda folder: fit(gamma=0.1 + 0.01 * RANK),
+    "kernel": lambda folder: fit(kernel=("rbf", "laplacian")[RANK]),
+    "PCK's size": lambda folder: fit(kernel=ProbabilisticClusterKernel(3 + RANK)),
+    "measure": lambda folder: fit(alignment=(lambda c, p: c.sum(), lambda c, p: p.sum())[RANK]),
+    "rows": lambda folder: fit(X + RANK),
+    "order of rows": lambda folder: fit(X[:: 1 - 2 * RANK]),
+    "number of rows": lambda folder: fit(X[: 600 - RANK]),
+    "columns": lambda folder: fit(X[:, : 64 - RANK]),
+    "rows on disk": lambda folder: fit(RowArray(X + RANK)),
+    "an array and batches": lambda folder: fit(Batches([X]) if RANK else X),
+    "gram": lambda folder: fit(gram=X @ X.T + RANK),
+    "gram on one": lambda folder: fit(gram=X @ X.T if RANK else None),
+    "a computed gram": lambda folder: fit(gram=gram_of(PairwiseKernel("rbf", gamma=0.1 + RANK))),
+    "y": lambda folder: fit(y=(LABELS + RANK) % 10),
+    "y on one": lambda folder: fit(y=None if RANK else LABELS),
+    "checkpoint on one": lambda folder: fit(checkpoint=folder / "c" if RANK else None),
+    "precomputed": lambda folder: fit(kernel=Precomputed(X @ X.T + RANK, X)),
+    "a global": lambda folder: fit(kernel=shifted),
+    "forest": lambda folder: fit(kernel=forest_of_its_own()),
+    "sampler": lambda folder: fit(kernel=sampler_of_its_own()),
+    "PCK": lambda folder: fit(
+        gram=gram_of(ProbabilisticClusterKernel(4, 3, random_state=RANK))
+    ),
+    "network's shape": lambda folder: fit(network=Dropping((64,), 6, width=10 + RANK)),
+    "hidden shape": lambda folder: fit(network=of_a_global_width),
+    "warm start": fit_where_one_goes_on,
+}  # fmt: skip
+
+
+def of_a_global_width(shape, n_components, generator=None):
+    return Dropping(shape, n_components, width=10 + RANK)
+
+
+# --- ranks that fail ------------------------------------------------------------------------------
 
 
 class Failing:
     is_for_all = True
 
-    def __init__(self, error=None):
-        self.error = error or KeyError("of a callback")
+    def __init__(self, error):
+        self.error = error
 
     def on_epoch_end(self, trainer, phase, record):
         if RANK == 1:
             raise self.error
 
 
-class KilledOnce:
-    """Ends its process at a step, the first time that torchrun has started it."""
+def failing_kernel(x, y):
+    if RANK:
+        raise ZeroDivisionError("in a kernel")
+    return x @ y.T
+
+
+HOLE = X.copy()
+HOLE[317] = np.nan if RANK else HOLE[317]
+GLOO = "this is how gloo, NCCL and others fail: Connection closed by peer"
+FAILURES = {
+    "batch": lambda folder: fit(batch_size=41),
+    "gap": lambda folder: fit(HOLE),
+    "gap on disk": lambda folder: fit(RowArray(HOLE)),
+    "folder": lambda folder: fit(checkpoint=folder / ("c" if RANK else "not there/c")),
+    "gram of another size": lambda folder: fit(gram=X[: 600 - RANK] @ X[: 600 - RANK].T),
+    "kernel": lambda folder: fit(kernel=failing_kernel),
+    "callback": lambda folder: fit(callbacks=[Failing(KeyError("of a callback"))]),
+    "an error like gloo's": lambda folder: fit(callbacks=[Failing(RuntimeError(GLOO))]),
+    "a broken connection": lambda folder: fit(callbacks=[Failing(ConnectionError("elsewhere"))]),
+    "Ctrl-C": lambda folder: fit(callbacks=[Failing(KeyboardInterrupt())]),
+}
+
+
+def said_of(cases, folder):
+    """Return the error of each case."""
+    said = {}
+    for name, case in cases.items():
+        try:
+            case(folder)
+            said[name] = "nothing"
+        except BaseException as error:
+            said[name] = f"{type(error).__name__}: {error}"
+    return said
+
+
+# --- processes that are killed, and other machines ------------------------------------------------
+
+
+class Killed:
+    """Ends the process of a rank at a step, if torchrun has not started it again."""
 
     is_for_all = True
 
+    def __init__(self, rank):
+        self.rank = rank
+
     def on_step_end(self, trainer, phase):
-        if os.environ.get("TORCHELASTIC_RESTART_COUNT") == "0" and (
-            RANK == 1 and trainer.epoch == 1 and trainer.step == 4
-        ):
+        is_first_start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
+        if is_first_start and (RANK, trainer.epoch, trainer.step) == (self.rank, 1, 4):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def killed():
+def killed(folder):
     """Train with a checkpoint that is written at every step; one process is killed meanwhile."""
     import dkae.training.checkpoint as module
 
     module.EVERY_SECONDS = 0.0
-    model = DeepKernelizedAutoencoder(**SMALL, callbacks=[KilledOnce()])
-    model.fit(X, checkpoint=FOLDER / "state")
+    model = DeepKernelizedAutoencoder(**SMALL, callbacks=[Killed(1)])
+    model.fit(X, checkpoint=folder / "state")
     if RANK == 0:
-        save(model, FOLDER / "model.safetensors")
-    alone = DeepKernelizedAutoencoder(**SMALL).fit(X)
-    return {"same": bool((weights(model) == weights(alone)).all()), "rank": RANK}
+        save(model, folder / "model.safetensors")
+    unbroken = DeepKernelizedAutoencoder(**SMALL).fit(X)
+    return bool((weights(model) == weights(unbroken)).all())
 
 
 def hosts():
-    """Train in processes that several machines have started."""
+    """Train in processes that several machines have started, and without a seed."""
     model = DeepKernelizedAutoencoder(**SMALL).fit(X)
-    alone = DeepKernelizedAutoencoder(**SMALL, engine="single").fit(X)
-    gap = float((weights(model) - weights(alone)).abs().max())
-    # Without a seed the processes must agree on one, for kernels too.
     drawn = [
         DeepKernelizedAutoencoder(**SMALL | params | {"random_state": None, "max_iter": 1}).fit(X)
-        for params in (PCK, {"kernel": "forest"}, {})
+        for params in ({"kernel": "pck"}, {"kernel": "forest"}, {})
     ]
-    kernels = [m.kernel_.gram(X[:5]).tolist() for m in drawn]
-    drawn = [weights(m).tolist() for m in drawn]
     return {
-        "gap": gap,
-        "kernels": kernels,
-        "drawn": drawn,
-        "world": int(os.environ["WORLD_SIZE"]),
-        "at": os.environ["MASTER_ADDR"],
+        "weights": weights(model).tolist(),
+        "kernels": [m.kernel_.gram(X[:5]).tolist() for m in drawn],
+        "drawn": [weights(m).tolist() for m in drawn],
+        "world": SIZE,
     }
 
 
-def loading():
+def loading(folder):
     """Go on with a model of a file, together."""
-    model = load(FOLDER / "model.safetensors").partial_fit(X)
-    return {"weights": weights(model).tolist()}
+    return weights(load(folder / "model.safetensors").partial_fit(X)).tolist()
 
 
-JOBS = {f.__name__: f for f in (fits, streams, gradients, refusals, killed, hosts, loading)}
+def appearing():
+    """Meet the others."""
+    with joined(CPU) as processes:
+        return processes.gather(RANK)
+
+
+def main(names, folder):
+    torch.set_num_threads(1)
+    jobs = {
+        "fits": fits, "streams": streams, "gradients": gradients, "messages": messages,
+        "differences": partial(said_of, DIFFERENCES, folder),
+        "failures": partial(said_of, FAILURES, folder),
+        "killed": partial(killed, folder), "loading": partial(loading, folder),
+        "hosts": hosts, "appearing": appearing,
+        "first gone": partial(said_of, {"": lambda folder: fit(callbacks=[Killed(0)])}, folder),
+        "second gone": partial(said_of, {"": lambda folder: fit(callbacks=[Killed(1)])}, folder),
+    }  # fmt: skip
+    found = {name: jobs[name]() for name in names.split(",")}
+    (folder / f"{names}-{RANK}.json").write_text(json.dumps(found))
+
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    result = JOBS[sys.argv[1]]()
-    (FOLDER / f"{sys.argv[1]}-{RANK}.json").write_text(json.dumps(result))
+    main(sys.argv[1], Path(sys.argv[2]))

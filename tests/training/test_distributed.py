@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from dkae import DeepKernelizedAutoencoder, load
-from dkae._support import processes
-from dkae._support.processes import ALONE, in_shares, is_distributed, present, speaks
+from dkae import load
+from dkae._support import processes, rendezvous
+from dkae._support.processes import ALONE, is_distributed, joined, present, speaks
 from dkae.alignment import MEASURES
+from dkae.training.agreement import described
 from tests.training import ranks
 
 ROOT = Path(__file__).parents[2]
 #: Relative gaps between gradients that are round-off.
 ROUND_OFF = {"torch.float32": 1e-6, "torch.float64": 1e-14}
+#: The jobs of two processes that are not killed, in one launch.
+JOBS = "messages,fits,streams,gradients,differences,failures"
 
 
-def torchrun(job, folder, *options, n=2, seconds=60, check=True, address=None):
-    """Run a job of `ranks` in several processes, and return what each of them has found."""
-    where = ["--standalone"] if address is None else address
-    command = [
-        sys.executable, "-W", "ignore", "-m", "torch.distributed.run", *where,
-        "--nproc-per-node", str(n), *options, ranks.__file__, job, str(folder),
-    ]  # fmt: skip
+def start(command, seconds=60, **variables):
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
         "PYTHONWARNINGS": "ignore",
@@ -36,142 +36,335 @@ def torchrun(job, folder, *options, n=2, seconds=60, check=True, address=None):
         "DKAE_TIMEOUT": str(seconds),
         "GLOO_SOCKET_IFNAME": "lo",
     }
-    process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    if not check:
-        return process
-    said, _ = process.communicate(timeout=300)
+    return subprocess.Popen(
+        [sys.executable, *map(str, command)], env=environment | variables, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def torchrun(jobs, folder, *options, n=2, **variables):
+    """Start some jobs of `ranks` in several processes."""
+    run = ["-m", "torch.distributed.run", "--nproc-per-node", n, *(options or ["--standalone"])]
+    return start([*run, ranks.__file__, jobs, folder], **variables)
+
+
+def finish(process, seconds=300):
+    said, _ = process.communicate(timeout=seconds)
     assert process.returncode == 0, said[-3000:]
-    return [json.loads((folder / f"{job}-{rank}.json").read_text()) for rank in range(n)]
+    return said
+
+
+def found_by(jobs, folder, n=2):
+    """Return what each process has found."""
+    return [json.loads((folder / f"{jobs}-{rank}.json").read_text()) for rank in range(n)]
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two")
+    finish(torchrun(JOBS, folder))
+    return found_by(JOBS, folder)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return {"fits": ranks.fits(), "streams": ranks.streams()}
 
 
 # --- one model, however many processes -----------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def fits(tmp_path_factory):
-    return torchrun("fits", tmp_path_factory.mktemp("fits"))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ranks.FITS)
-def test_two_processes_end_where_one_does(fits, name):
-    first, second = (found[name] for found in fits)
-    assert first["weights"] == second["weights"]  # to the bit
-    assert first["history"] == second["history"]
-    assert first["scale"] == second["scale"]
-    assert first["gap"] <= 1e-4 * first["size"]
-    assert first["scale"] == pytest.approx(first["scale alone"], rel=1e-4)
-    for ours, alone in zip(first["history"], first["history alone"], strict=True):
-        assert ours.pop("phase") == alone.pop("phase")
-        assert ours == pytest.approx(alone, rel=1e-4)
+def test_two_processes_end_where_one_does(two, alone, name):
+    first, second = (found["fits"][name] for found in two)
+    assert first == second  # to the bit
+    expected = alone["fits"][name]
+    size = np.abs(expected["weights"]).max()
+    np.testing.assert_allclose(first["weights"], expected["weights"], rtol=0, atol=1e-4 * size)
+    assert first["scale"] == pytest.approx(expected["scale"], rel=1e-4)
+    for ours, theirs in zip(first["history"], expected["history"], strict=True):
+        assert ours["phase"] == theirs["phase"]
+        for key in theirs.keys() - {"phase"}:
+            assert ours[key] == pytest.approx(theirs[key], rel=1e-4)
 
 
 @pytest.mark.slow
-def test_the_gradient_is_that_of_one_process(tmp_path):
-    found = torchrun("gradients", tmp_path)
-    assert len(found[0]) == 2 * len(MEASURES)
-    for gaps in found:
+def test_the_gradient_is_that_of_one_process(two):
+    for gaps in (found["gradients"] for found in two):
+        assert len(gaps) == 2 * len(MEASURES)
         for name, gap in gaps.items():
             assert gap <= ROUND_OFF[name.split()[1]], name
 
 
 @pytest.mark.slow
-def test_passes_and_batches_of_one_s_own(tmp_path):
-    first, second = torchrun("streams", tmp_path)
-    assert first["auto"] == second["auto"]
-    for ours, alone in zip(first["auto"], first["single"], strict=True):
-        np.testing.assert_allclose(ours, alone, atol=2e-5)
+def test_passes_and_custom_batches(two, alone):
+    assert two[0]["streams"] == two[1]["streams"]
+    for ours, theirs in zip(two[0]["streams"], alone["streams"], strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+
+
+@pytest.mark.slow
+def test_messages_arrive_as_they_were_sent(two):
+    found = two[0]["messages"]
+    assert found == two[1]["messages"]
+    assert found["values"] == [{"rank": r, "text": "é" * r, "none": None} for r in (0, 1)]
+    assert (found["first"], found["highest"], found["first arrays"]) == ([0, "ß"], 5, [0])
+    for rank, arrays in enumerate(found["arrays"]):
+        assert arrays["numbers"] == ["<f8", list(range(3 + rank))]
+        assert arrays["none"] == ["<f4", []]
+        assert arrays["text"][1] == ["a", "bcd"[rank:]]
+        assert arrays["0-d"] == ["<i8", rank]
+        assert arrays["flags"] == ["|b1", (ranks.X[:2] > rank).tolist()]
+        assert arrays["turned"] == ["<f4", ranks.X[:5, : 3 + rank].tolist()]
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
 
-
-@pytest.fixture(scope="module")
-def refusals(tmp_path_factory):
-    return torchrun("refusals", tmp_path_factory.mktemp("refusals"), seconds=20)
-
-
-#: What both say, or what the one says that fails, and what the other says of it.
-REFUSALS = {
-    "parameters": "ranks 0 and 1 differ in n_components (6 and 7): start all with the same",
-    "rows": "ranks 0 and 1 differ in X: start all with the same parameters and the same rows",
-    "number of rows": "differ in the shape of X ((600, 64) and (599, 64))",
-    "batch": "batches of 41 rows, which cannot be divided among 2 processes: set batch_size to",
-    "gap": (1, "Input X contains NaN", "rank 1 failed (ValueError: Input X contains NaN"),
-    "gap on disk": (1, "row 317 of X contains NaN", "rank 1 failed (ValueError: row 317 of X"),
-    "folder": (0, "folder that does not exist", "rank 0 failed (ValueError: checkpoint="),
-    "callback": (1, "KeyError: 'of a callback'", "rank 1 failed (KeyError: 'of a callback')"),
-    "engine": "engine='several' is not known",
-    "Ctrl-C": (1, "KeyboardInterrupt: ", "rank 1 failed (KeyboardInterrupt: )"),
+VALUES = "the kernel values of the same rows"
+#: The things in which rank 1 differs from rank 0, by the case of `ranks`.
+DIFFERENCES = {
+    "n_components": "n_components (7, not 6)",
+    "batch_size": "batch_size (42, not 40)",
+    "hidden layers": "hidden_layer_sizes ((13,), not (12,))",
+    "random_state": "random_state (1, not 0)",
+    "gamma": "gamma (0.11, not 0.1)",
+    "kernel": "kernel ('laplacian', not 'rbf')",
+    "PCK's size": "kernel__max_components (4, not 3)",
+    "measure": "alignment",
+    "rows": "the rows of X",
+    "order of rows": "the rows of X",
+    "number of rows": "the shape of X ((599, 64), not (600, 64)), the rows of X",
+    "columns": "the shape of X ((600, 63), not (600, 64)), the rows of X",
+    "rows on disk": "the rows of X",
+    "an array and batches": "batches (given, not absent)",
+    "gram": VALUES,
+    "gram on one": "gram (given, not absent)",
+    "a computed gram": VALUES,
+    "y": "y",
+    "y on one": "y (absent, not given)",
+    "checkpoint on one": "checkpoint (given, not absent)",
+    "precomputed": "kernel__gram_matrix",
+    "a global": VALUES,
+    "forest": VALUES,
+    "sampler": VALUES,
+    "PCK": VALUES,
+    "network's shape": "network",
+    "hidden shape": "the shapes of the network",
+    "warm start": "fitted (absent, not given)",
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", REFUSALS)
-def test_all_processes_say_what_is_wrong(refusals, case):
-    expected = REFUSALS[case]
+@pytest.mark.parametrize("case", ranks.DIFFERENCES)
+def test_all_ranks_name_their_difference(two, case):
+    expected = f"ValueError: rank 1 differs from rank 0 in {DIFFERENCES[case]}: start all processes"
+    for found in two:
+        assert found["differences"][case].startswith(expected)
+
+
+#: What both say; or the rank that fails, what it says, and what the other says of it.
+FAILURES = {
+    "batch": "batches of 41 rows, which cannot be divided among 2 processes: set batch_size to",
+    "gap": (1, "Input X contains NaN", "(ValueError: Input X contains NaN"),
+    "gap on disk": (1, "row 317 of X contains NaN", "(ValueError: row 317 of X"),
+    "folder": (0, "folder that does not exist", "(ValueError: checkpoint="),
+    "gram of another size": (1, "gram has shape (599, 599)", "(ValueError: gram has shape"),
+    "kernel": (1, "ZeroDivisionError: in a kernel", "(ZeroDivisionError: in a kernel)"),
+    "callback": (1, "KeyError: 'of a callback'", "(KeyError: 'of a callback')"),
+    "an error like gloo's": (1, f"RuntimeError: {ranks.GLOO}", f"(RuntimeError: {ranks.GLOO})"),
+    "a broken connection": (1, "ConnectionError: elsewhere", "(ConnectionError: elsewhere)"),
+    "Ctrl-C": (1, "KeyboardInterrupt: ", "(KeyboardInterrupt: )"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ranks.FAILURES)
+def test_all_ranks_name_the_rank_that_fails(two, case):
+    said, expected = [found["failures"][case] for found in two], FAILURES[case]
     if isinstance(expected, str):
-        assert all(expected in said[case] for said in refusals)
+        assert all(expected in text for text in said)
     else:
         rank, own, others = expected
-        assert own in refusals[rank][case]
-        assert refusals[1 - rank][case].startswith("LostProcessError: ")
-        assert others in refusals[1 - rank][case]
+        assert own in said[rank]
+        assert said[1 - rank].startswith(f"LostProcessError: rank {rank} failed {others}")
 
 
 @pytest.mark.slow
 def test_a_process_that_is_killed_is_started_again_and_all_go_on(tmp_path):
-    found = torchrun("killed", tmp_path, "--max-restarts", "1")
-    assert [result["same"] for result in found] == [True, True]
+    finish(torchrun("killed", tmp_path, "--standalone", "--max-restarts", "1"))
+    assert found_by("killed", tmp_path) == [{"killed": True}] * 2
     # The model that was written can be trained further, by several and by one.
-    results = torchrun("loading", tmp_path)
-    assert results[0] == results[1]
-    alone = load(tmp_path / "model.safetensors").partial_fit(ranks.X)
-    np.testing.assert_allclose(results[0]["weights"], ranks.weights(alone), atol=2e-5)
+    finish(torchrun("loading", tmp_path))
+    ours, theirs = (found["loading"] for found in found_by("loading", tmp_path))
+    assert ours == theirs
+    np.testing.assert_allclose(ours, ranks.loading(tmp_path), atol=2e-5)
 
 
 @pytest.mark.slow
-def test_two_hosts_meet_at_an_address(tmp_path):
+def test_two_hosts_meet_at_an_address(tmp_path, alone):
     """Two of torchrun's agents, each at an address of its own, with a process each."""
-    port = _free_port()
+    port = free_port()
     agents = [
         torchrun(
-            "hosts", tmp_path, n=1, check=False,
-            address=["--nnodes", "2", "--node-rank", str(i), "--rdzv-backend", "c10d",
-                     "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "test",
-                     "--local-addr", f"127.0.0.{1 + i}"],
+            "hosts", tmp_path, "--nnodes", "2", "--node-rank", i, "--rdzv-backend", "c10d",
+            "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "test",
+            "--local-addr", f"127.0.0.{1 + i}", n=1,
         )
         for i in range(2)
     ]  # fmt: skip
-    said = [agent.communicate(timeout=200)[0] for agent in agents]
-    assert [agent.returncode for agent in agents] == [0, 0], said[0][-2000:] + said[1][-2000:]
-    found = [json.loads((tmp_path / f"hosts-{rank}.json").read_text()) for rank in range(2)]
-    assert [result["world"] for result in found] == [2, 2]
-    assert max(result["gap"] for result in found) < 1e-5
-    assert found[0]["kernels"] == found[1]["kernels"]
-    assert found[0]["drawn"] == found[1]["drawn"]
+    for agent in agents:
+        finish(agent, 200)
+    first, second = (found["hosts"] for found in found_by("hosts", tmp_path))
+    assert first == second
+    assert first["world"] == 2
+    np.testing.assert_allclose(first["weights"], alone["fits"]["stack"]["weights"], atol=1e-5)
 
 
-def _free_port():
-    import socket
+# --- the environment ------------------------------------------------------------------------------
 
+
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
 
 
+def one_of_two(rank, port, folder, seconds, job="appearing"):
+    """Start one of two processes without torchrun."""
+    return start(
+        [ranks.__file__, job, folder], seconds, RANK=str(rank), WORLD_SIZE="2",
+        MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_two_processes_without_torchrun_meet_at_one_address_only(tmp_path):
+    port = free_port()
+    first = one_of_two(0, port, tmp_path, 60)
+    wait_for("127.0.0.1", port)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", port))  # an address of all interfaces
+    second = one_of_two(1, port, tmp_path, 60)
+    finish(first)
+    finish(second)
+    assert found_by("appearing", tmp_path) == [{"appearing": [0, 1]}] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        ("first gone", "rank 0, which keeps the list of processes, is gone; this process, rank 1"),
+        ("second gone", "rank 1 was killed, is cut off, or did not answer in time; this process,"),
+    ],
+)
+def test_a_process_that_is_killed_and_not_started_again(tmp_path, job, message):
+    port = free_port()
+    both = [one_of_two(rank, port, tmp_path, 60, job) for rank in (0, 1)]
+    survivor = job.startswith("first")
+    finish(both[survivor])
+    both[not survivor].communicate()
+    said = json.loads((tmp_path / f"{job}-{int(survivor)}.json").read_text())
+    assert said[job][""].startswith(f"LostProcessError: {message}")
+
+
+def wait_for(address, port):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            return socket.create_connection((address, port)).close()
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+    raise TimeoutError
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rank", "message"),
+    [
+        (0, "LostProcessError: rank 1 did not appear within 3 seconds"),
+        (1, "LostProcessError: rank 0 did not answer at MASTER_ADDR=127.0.0.1, MASTER_PORT="),
+    ],
+)
+def test_a_process_that_never_starts(tmp_path, rank, message):
+    process = one_of_two(rank, free_port(), tmp_path, 3)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert message in said
+
+
+@pytest.fixture
+def of_two(monkeypatch):
+    """Return a function that sets the variables of rank 1 of two, and others over them."""
+
+    def set_up(**variables):
+        given = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+        for name, value in (given | variables).items():
+            monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+
+    return set_up
+
+
+def test_the_variables_of_torchrun(of_two):
+    of_two()
+    assert is_distributed()
+    assert not speaks()
+    of_two(WORLD_SIZE="1", RANK="0", MASTER_PORT="")
+    assert not is_distributed()
+    assert speaks()
+    of_two(WORLD_SIZE="", RANK="")  # an address alone says nothing
+    assert not is_distributed()
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"WORLD_SIZE": "abc"}, r"WORLD_SIZE='abc' in the environment must be a whole number"),
+        ({"WORLD_SIZE": "-2"}, r"WORLD_SIZE='-2' .* from 1 to"),
+        ({"RANK": "2"}, r"RANK='2' in the environment must be a whole number from 0 to 1: start"),
+        ({"RANK": "-1"}, r"RANK='-1' .* must be a whole number from 0 to 1"),
+        ({"RANK": "1.0"}, r"RANK='1.0' .* must be a whole number"),
+        ({"MASTER_PORT": "http"}, r"MASTER_PORT='http' .* from 1 to 65535"),
+        ({"MASTER_PORT": "65536"}, r"MASTER_PORT='65536' .* from 1 to 65535"),
+        ({"MASTER_PORT": ""}, r"MASTER_PORT is not set in the environment, but .* with torchrun"),
+        ({"RANK": ""}, r"RANK is not set"),
+        ({"WORLD_SIZE": ""}, r"WORLD_SIZE is not set"),
+        ({"MASTER_ADDR": ""}, r"MASTER_ADDR is not set"),
+    ],
+)
+def test_variables_that_are_not_those_of_torchrun(of_two, variables, message):
+    of_two(**variables)
+    with pytest.raises(ValueError, match=message), joined(torch.device("cpu")):
+        pass
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "no.such.host.invalid"])
+def test_an_address_of_another_machine(of_two, address):
+    of_two(RANK="0", MASTER_ADDR=address, MASTER_PORT=str(free_port()))
+    message = f"MASTER_ADDR={address}, MASTER_PORT=.* cannot be listened on .*: pass an address"
+    with pytest.raises(ValueError, match=message), joined(torch.device("cpu")):
+        pass
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "-3", "nan", "inf"])
+def test_a_limit_must_be_a_number_of_seconds(text, monkeypatch):
+    monkeypatch.setenv("DKAE_TIMEOUT", text)
+    with pytest.raises(ValueError, match=f"DKAE_TIMEOUT={text} must be a number of seconds"):
+        rendezvous.timeout_of_environment()
+
+
 # --- alone ----------------------------------------------------------------------------------------
 
 
-def test_one_process_tells_itself():
+def test_what_one_process_sends_comes_back():
     assert present() is ALONE
+    arrays = {"a": np.arange(3)}
     assert ALONE.gather(3) == [3]
     assert ALONE.first("a") == "a"
+    assert ALONE.gather_arrays(arrays) == [arrays]
+    assert ALONE.first_arrays(arrays) is arrays
     assert ALONE.highest(2) == 2
-    assert ALONE.part(7) == slice(0, 7)
-    assert in_shares(abs, [-1, -2]) == [1, 2]
     assert speaks()
 
 
@@ -186,58 +379,39 @@ def test_parts_are_everything_once(n, size):
     assert found == list(range(n))
 
 
-def test_what_torchrun_tells(monkeypatch):
-    names = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-    for name, value in zip(names, ("1", "2", "localhost", "1"), strict=True):
-        monkeypatch.setenv(name, value)
-    assert is_distributed("auto")
-    assert is_distributed("distributed")
-    assert not is_distributed("single")
-    assert not speaks()
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    assert not is_distributed("auto")
-    assert speaks()
-    monkeypatch.delenv("MASTER_PORT")
-    assert not is_distributed("auto")
-    with pytest.raises(ValueError, match=r"MASTER_PORT is not set .* with torchrun"):
-        is_distributed("distributed")
+def test_values_as_text():
+    def scaled_by(factor):
+        return lambda x: x * factor if x in {"a", "b", "c"} else 1
 
-
-@pytest.mark.parametrize("text", ["soon", "0", "-3", "nan", "inf"])
-def test_a_limit_that_is_none(text, monkeypatch):
-    monkeypatch.setenv("DKAE_TIMEOUT", text)
-    with pytest.raises(ValueError, match=f"DKAE_TIMEOUT={text} must be a number of seconds"):
-        processes.timeout_of_environment()
-
-
-def test_an_engine_that_is_not_known(rows):
-    with pytest.raises(ValueError, match="engine='many' is not known: expected one of 'auto'"):
-        DeepKernelizedAutoencoder(engine="many").fit(rows)
+    assert described(scaled_by(2)) == described(scaled_by(2))
+    assert described(scaled_by(2)) != described(scaled_by(3))
+    assert described(np.arange(3)) != described(np.arange(3.0))
+    assert described(np.array(["a", None], object)) != described(np.array(["b", None], object))
+    assert " at 0x" not in described(object())
 
 
 # --- the command line -----------------------------------------------------------------------------
 
 
 def dkae_in_two(*arguments):
-    command = [
-        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-        "-m", "dkae", *map(str, arguments),
-    ]  # fmt: skip
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+    run = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "dkae"]
+    process = start([*run, *arguments], PYTHONWARNINGS="default")
+    said, _ = process.communicate(timeout=200)
+    return process.returncode, said
 
 
 @pytest.mark.slow
 def test_the_command_line_in_two_processes(tmp_path):
     out, state = tmp_path / "model.safetensors", tmp_path / "state"
     options = ["--components", "4", "--set", "decoder_max_iter=1", "--steps-per-epoch", "5"]
-    done = dkae_in_two("fit", "digits", "-o", out, "--checkpoint", state, *options)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.count("1797 rows -> 4 components") == 1  # one speaks for all
-    assert done.stderr.count("decoder: epochs to train: 1") == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.safetensors"]
+    code, said = dkae_in_two("fit", "digits", "-o", out, "--checkpoint", state, *options)
+    assert code == 0, said[-2000:]
+    assert said.count("1797 rows -> 4 components") == 1  # one speaks for all
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
     assert load(out).transform(np.zeros((2, 64))).shape == (2, 4)
-    again = dkae_in_two("fit", "digits", "-o", tmp_path / "b.safetensors", "--batch-size", "31")
-    assert again.returncode != 0
+    code, said = dkae_in_two(
+        "fit", "digits", "-o", tmp_path / "b.safetensors", "--batch-size", "31"
+    )
+    assert code != 0
     for rank in (0, 1):
-        assert f"Error: rank {rank}: batch_size=31 makes batches of 31 rows, which" in again.stderr
+        assert f"Error: rank {rank}: batch_size=31 makes batches of 31 rows, which" in said

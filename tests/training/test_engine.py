@@ -1,4 +1,4 @@
-"""A trainer that is put together by hand, of public parts and parts of the user's."""
+"""A trainer that is put together of public parts and custom ones."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from dkae.training import (
     dkae_loss,
 )
 
+CPU = torch.device("cpu")
+
 
 def network():
     torch.manual_seed(0)
@@ -31,19 +33,20 @@ def network():
 
 @pytest.fixture
 def train(rows):
-    """Return a function that trains a network with some parts of the user's."""
+    """Return a function that trains a network with custom parts."""
 
     def run(net, engine=None, loss=dkae_loss, source=None, callbacks=(), n_epochs=3):
-        device = torch.device("cpu")
         history, everyone = History(), np.arange(len(rows))
         source = source or BatchSource(
             rows, PairwiseKernel().fit(rows).on(rows), everyone, everyone[:0],
-            20, 5, np.random.default_rng(0), device,
+            20, 5, np.random.default_rng(0), CPU,
         )  # fmt: skip
         optimization = Optimization(learning_rate="constant", learning_rate_init=0.01)
         listeners = [history, *callbacks]
-        trainer = Trainer(net, loss, source, listeners, engine or Engine(device), optimization)
-        trainer.run([Phase(FINE_TUNING, net, net.parameters, n_epochs, alignment_weight=0.3)])
+        engine = engine or Engine(CPU)
+        trainer = Trainer(net, loss, source, listeners, engine, optimization)
+        with engine.running():
+            trainer.run([Phase(FINE_TUNING, net, net.parameters, n_epochs, alignment_weight=0.3)])
         return history.records
 
     return run
@@ -55,8 +58,8 @@ def test_the_parts_fit_together(train):
     assert records[-1]["loss"] < records[0]["loss"]
 
 
-def test_an_engine_that_adds_up_the_gradients_of_two_halves(train):
-    """As one for several processes would; the codes are gathered, for the Gram is that of all."""
+def test_an_engine_that_joins_two_halves_of_each_batch(train):
+    """The codes are gathered, because the Gram matrix is that of all rows."""
 
     class Halves(Engine):
         n_updates = 0
@@ -70,7 +73,7 @@ def test_an_engine_that_adds_up_the_gradients_of_two_halves(train):
             self.n_updates += 1
             super().update(loss, parameters, optimizer)
 
-    whole, halves, engine = network(), network(), Halves(torch.device("cpu"))
+    whole, halves, engine = network(), network(), Halves(CPU)
     expected, records = train(whole), train(halves, engine)
     assert engine.n_updates == 15
     for ours, theirs in zip(halves.parameters(), whole.parameters(), strict=True):
@@ -78,7 +81,29 @@ def test_an_engine_that_adds_up_the_gradients_of_two_halves(train):
     assert records[-1]["loss"] == pytest.approx(expected[-1]["loss"], rel=1e-3)
 
 
-def test_a_loss_of_the_user_s(train):
+@pytest.mark.parametrize("setting", ["float64", "autocast"])
+def test_steps_are_in_float32_whatever_the_caller_has_set(train, setting):
+    net, expected = network(), train(network())
+    torch.set_default_dtype(torch.float64 if setting == "float64" else torch.float32)
+    try:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=setting == "autocast"):
+            records = train(net)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert records == expected
+
+
+def test_an_update_is_as_long_as_the_clipped_gradient():
+    moves = []
+    for max_grad_norm in (None, 1e6, 0.01):
+        weight = torch.nn.Parameter(torch.tensor([3.0, 4.0]))
+        optimizer = torch.optim.SGD([weight], lr=1.0)
+        Engine(CPU, max_grad_norm).update(weight.square().sum() / 2, [weight], optimizer)
+        moves.append(float((weight.detach() - torch.tensor([3.0, 4.0])).norm()))
+    assert moves == pytest.approx([5.0, 5.0, 0.01], rel=1e-4)
+
+
+def test_a_custom_loss(train):
     def absolute(targets, codes, reconstructions, prior_gram, alignment_weight):
         error = (targets - reconstructions).abs().mean()
         return Losses(error, error, None)
@@ -88,14 +113,11 @@ def test_a_loss_of_the_user_s(train):
     assert "alignment_loss" not in records[0]
 
 
-def test_a_source_of_the_user_s(train):
+def test_a_custom_source(train):
     class Stream:
         """Rows that never come twice."""
 
-        n_steps = 4
-
-        def __init__(self):
-            self.n_drawn = 0
+        n_steps, n_drawn = 4, 0
 
         def draw(self, with_prior, input_noise):
             self.n_drawn += 1
@@ -125,8 +147,8 @@ def test_callbacks_see_the_trainer(train):
     assert look.seen == (5, 0, False)
 
 
-def test_the_estimator_s_way_of_training_is_this_one(rows, train):
-    """With the same batches and start, the same weights."""
+def test_the_estimator_trains_in_this_way(rows, train):
+    """With the same batches and start, the weights are the same."""
     net = network()
     model = DeepKernelizedAutoencoder(
         5, network=net, alignment="frobenius", alignment_weight=0.3,
@@ -137,10 +159,8 @@ def test_the_estimator_s_way_of_training_is_this_one(rows, train):
     everyone = np.arange(len(rows))
     source = BatchSource(
         rows, model.kernel_.on(rows), everyone, everyone[:0],
-        20, 5, np.random.default_rng(seed), torch.device("cpu"),
+        20, 5, np.random.default_rng(seed), CPU,
     )  # fmt: skip
     assert train(net, source=source) == model.history_
-    assert all(
-        torch.equal(a, b)
-        for a, b in zip(net.parameters(), model.network_.parameters(), strict=True)
-    )
+    for ours, theirs in zip(net.parameters(), model.network_.parameters(), strict=True):
+        assert torch.equal(ours, theirs)

@@ -16,12 +16,12 @@ from dkae.training.prefetch import Prefetching
 X = np.random.default_rng(0).random((90, 7)).astype(np.float32)
 
 
-def make_source(**params):
+def make_source(rows=X, **params):
     everyone = np.arange(len(X))
     gram = PairwiseKernel().fit(X).on(X)
     rng = np.random.default_rng(0)
     return BatchSource(
-        X, gram, everyone[10:], everyone[:10], 20, 5, rng, torch.device("cpu"), **params
+        rows, gram, everyone[10:], everyone[:10], 20, 5, rng, torch.device("cpu"), **params
     )
 
 
@@ -29,7 +29,7 @@ def same(a, b):
     return all((x is None and y is None) or torch.equal(x, y) for x, y in zip(a, b, strict=True))
 
 
-def test_the_same_batches_in_the_same_order_whatever_is_asked_for():
+def test_the_same_batches_in_the_same_order_in_every_phase():
     plain, ahead = make_source(), Prefetching(make_source())
     for asked in [(True, 0.0)] * 3 + [(False, 0.0), (True, 0.5), (True, 0.5), (False, 0.0)]:
         assert same(ahead.draw(*asked), plain.draw(*asked))
@@ -41,63 +41,64 @@ def test_the_same_batches_in_the_same_order_whatever_is_asked_for():
 
 def test_the_state_is_that_before_the_batch_that_waits():
     plain, ahead = make_source(), Prefetching(make_source())
-    for n in range(4):
+    for _ in range(4):
         state = ahead.state_dict()
         assert state == plain.state_dict()
         other = Prefetching(make_source())
         other.draw(True, 0.0)
         other.load_state_dict(state)
         expected = plain.draw(True, 0.0)
-        assert same(other.draw(True, 0.0), expected), n
-        assert same(ahead.draw(True, 0.0), expected), n
+        assert same(other.draw(True, 0.0), expected)
+        assert same(ahead.draw(True, 0.0), expected)
 
 
-def test_it_reads_in_another_thread(monkeypatch):
-    threads, batch = [], BatchSource._batch
+class Watched:
+    """Rows that note which threads read them, and of which one goes bad after some reads."""
 
-    def watched(self, *args):
-        threads.append(threading.current_thread())
-        return batch(self, *args)
+    shape, dtype = X.shape, X.dtype
 
-    monkeypatch.setattr(BatchSource, "_batch", watched)
+    def __init__(self, n_good=10**9):
+        self.threads, self.n_good = [], n_good
+
+    def __len__(self):
+        return len(X)
+
+    def __getitem__(self, ids):
+        self.threads.append((threading.current_thread().name, torch.get_num_threads()))
+        rows = X[ids]
+        if len(self.threads) > self.n_good:
+            raise OSError("the disk is gone")
+        return rows
+
+
+def test_it_reads_in_another_thread_that_has_one_of_torch_s_threads():
     n_threads = torch.get_num_threads()
-    source = Prefetching(make_source())
-    source.draw(True, 0.0)
-    source.draw(True, 0.0)
-    source.close()
-    assert threading.main_thread() in threads
-    assert any(thread.name.startswith("dkae-rows") for thread in threads)
-    assert torch.get_num_threads() == n_threads
+    torch.set_num_threads(2)
+    try:
+        rows = Watched()
+        source = Prefetching(make_source(rows))
+        source.draw(True, 0.0)
+        source.draw(True, 0.0)
+        source.close()
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(n_threads)
+    assert rows.threads[0] == ("MainThread", 2)
+    assert rows.threads[1] == ("dkae-rows_0", 1)
 
 
 def test_an_error_comes_with_its_batch():
-    hole = X.copy()
-    hole[50] = np.nan
-    model = DeepKernelizedAutoencoder(
-        3, network="stacked", batch_size=20, max_iter=5, steps_per_epoch=5, random_state=0
-    )
-
-    class Late:
-        """An array in which a row goes bad after the first pass."""
-
-        shape, dtype, n = X.shape, X.dtype, 0
-
-        def __getitem__(self, ids):
-            self.n += 1
-            return (X if self.n < 20 else hole)[ids]
-
-    with pytest.raises(ValueError, match="row 50 of X contains NaN"):
-        model.fit(Late())
-    assert not hasattr(model, "network_")
+    source = Prefetching(make_source(Watched(n_good=2)))
+    source.draw(True, 0.0)
+    source.draw(True, 0.0)
+    with pytest.raises(OSError, match="the disk is gone"):
+        source.draw(True, 0.0)
+    source.close()
 
 
-@pytest.mark.parametrize("shuffle", ["rows", "chunks"])
-def test_rows_on_a_disk_train_the_model_of_rows_in_memory(shuffle):
-    params = {"network": "stacked", "max_iter": 3, "early_stopping": True, "pretrain_max_iter": 1}
-    models = [
-        DeepKernelizedAutoencoder(3, random_state=0, shuffle=shuffle, **params).fit(rows)
-        for rows in (X, RowArray(X))
-    ]
+def test_rows_on_a_disk_train_the_model_of_rows_in_memory():
+    params = {"network": "stacked", "max_iter": 3, "validation_fraction": 0.2, "random_state": 0}
+    models = [DeepKernelizedAutoencoder(3, **params).fit(rows) for rows in (X, RowArray(X))]
     assert models[0].history_ == models[1].history_
 
 
@@ -111,8 +112,7 @@ def test_chunks_are_runs_of_neighbours_and_distinct(k):
     for _ in range(20):
         rows = source._draw_rows(k)
         assert len(rows) == len(set(rows.tolist())) == k
-        runs = 1 + int((np.diff(rows) != 1).sum())
-        assert runs <= -(-k // length)
+        assert 1 + int((np.diff(rows) != 1).sum()) <= -(-k // length)
 
 
 def test_all_chunks_are_drawn():

@@ -1,7 +1,7 @@
 """The next batch is read, and its block computed, while the present one trains.
 
-A disk is waited for beside the step, not before it. Batches are those that the source would give
-without it, in the same order: what it depends on is the state before the batch that waits.
+The batches are those that the source would give without it, in the same order: the state of this
+source is that before the batch that waits.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ class Prefetching:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._pool: ThreadPoolExecutor | None = None
-        self._next: tuple[tuple[bool, float], Future[Batch]] | None = None
-        self._state: dict[str, Any] = {}  # before the next batch
+        self._thread = _thread()
+        self._asked: tuple[bool, float] | None = None  # for the batch that waits, if there is one
+        self._waiting: Future[Batch] = Future()
+        self._state: dict[str, Any] = {}  # of the source before it
 
     @property
     def n_steps(self) -> int:
@@ -32,41 +33,40 @@ class Prefetching:
     def draw(self, with_prior: bool, input_noise: float) -> Batch:
         """Return the next batch, and begin with the one after it."""
         asked = (with_prior, input_noise)
-        if self._next is not None and self._next[0] != asked:  # another phase
+        if self._asked != asked:  # another phase
             self._forget()
-        batch = self.source.draw(*asked) if self._next is None else self._next[1].result()
-        self._next = None
+        is_first, self._asked = self._asked is None, None
+        batch = self.source.draw(*asked) if is_first else self._waiting.result()
         self._state = self.source.state_dict()
-        self._next = (asked, self._threads().submit(self.source.draw, *asked))
+        self._asked, self._waiting = asked, self._thread.submit(self.source.draw, *asked)
         return batch
 
     def held_out(self, with_prior: bool) -> Iterator[Batch]:
         return self.source.held_out(with_prior)
 
     def state_dict(self) -> dict[str, Any]:
-        return self.source.state_dict() if self._next is None else self._state
+        return self.source.state_dict() if self._asked is None else self._state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._forget()
         self.source.load_state_dict(state)
 
     def close(self) -> None:
-        """Let the batch go that nobody will ask for."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        """Drop the batch that waits, and end the thread."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _forget(self) -> None:
         """Go back to before the batch that waits."""
-        if self._next is not None:
-            self._next[1].exception()  # it may be under way
-            self._next = None
+        if self._asked is not None:
+            self._waiting.exception()  # it may be under way
+            self._asked = None
             self.source.load_state_dict(self._state)
 
-    def _threads(self) -> ThreadPoolExecutor:
-        if self._pool is None:
-            # The step has the cores; more threads here would only wait for it, spinning.
-            n_threads = torch.get_num_threads()
-            self._pool = ThreadPoolExecutor(1, "dkae-rows", torch.set_num_threads, (1,))
-            self._pool.submit(torch.get_num_threads).result()
-            torch.set_num_threads(n_threads)  # a new thread takes the last number of any
-        return self._pool
+
+def _thread() -> ThreadPoolExecutor:
+    """Return a pool of one thread, in which torch has one thread too: the step has the cores."""
+    n_threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(1, "dkae-rows", torch.set_num_threads, (1,))
+    pool.submit(torch.get_num_threads).result()
+    torch.set_num_threads(n_threads)  # a new thread takes the last number of any
+    return pool
