@@ -117,7 +117,7 @@ def _plain(value: Any) -> Any:
     name = getattr(value, "__qualname__", None) or _without_addresses(repr(value))
     code = getattr(value, "__code__", None)  # functions of one name may differ
     if code is None:
-        return name
+        return str(name)[:80]
     cells = [getattr(cell, "cell_contents", None) for cell in value.__closure__ or ()]
     text = repr((_code(code), value.__defaults__, value.__kwdefaults__, cells))
     return f"{name} {blake2b(_without_addresses(text).encode(), digest_size=16).hexdigest()}"
@@ -178,6 +178,6 @@ def _may_grow(name: str, there: dict[str, Any], here: dict[str, Any], phase: str
 def _difference(name: str, there: Any, here: Any) -> str:
     """Return what differs, with the values where they mean something to a reader."""
     if isinstance(here, (dict, list, Tensor)) or name in _OPAQUE:
-        return name
+        return str(name)[:80]
     hint = "; only learning_rate='constant' can go on for longer" if name in _MAY_GROW else ""
-    return f"{name[:80]} ({repr(there)[:80]} in the file, {repr(here)[:80]} here{hint})"
+    return f"{str(name)[:80]} ({repr(there)[:80]} in the file, {repr(here)[:80]} here{hint})"
