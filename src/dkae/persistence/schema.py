@@ -27,7 +27,7 @@ NEVER = frozenset(
     {"cache_bytes", "callbacks", "copy", "copy_X", "device", "n_jobs", "verbose", "lower"}
 )
 #: A row may have so many features whatever a file holds.
-MAX_UNEXPLAINED = 2**20
+MAX_UNEXPLAINED = 2**22
 
 
 class Cost(NamedTuple):
@@ -95,6 +95,8 @@ class Either(Spec):
         try:
             found = self.first.read(value, trial)
         except ValueError:
+            if self.second is NOTHING and value is not None:
+                raise
             return self.second.read(value, scope)
         scope.update(trial)
         return found
@@ -507,7 +509,7 @@ class Reader:
 
 def new_scope(n_numbers: int) -> Scope:
     """Return the scope of an object in a file of so many numbers."""
-    return {"widest": MAX_UNEXPLAINED + n_numbers}
+    return {"widest": MAX_UNEXPLAINED + 4 * n_numbers}
 
 
 def _arrays(values: Iterable[Any]) -> Iterator[np.ndarray[Any, Any]]:

@@ -140,7 +140,7 @@ def _check_forest(forest: Fields, scope: Scope) -> None:
 def _forest_cost(forest: Fields, scope: Scope, parts: Cost) -> Cost:
     """Return trees times depth: a step down a tree takes as long as 256 operations."""
     n_trees = len(forest["bounds"]) - 1
-    return Cost(0, 256 * n_trees * max(1, _depth(forest)), 8 * n_trees)
+    return Cost(0, 256 * n_trees * max(1, _depth(forest)), 32 * n_trees)
 
 
 def _depth(forest: Fields) -> int:
@@ -550,8 +550,7 @@ SCHEMAS.update(
             "dkae.networks:Autoencoder",
             {
                 "layers": Sequence(
-                    Mapped(integer(1, 2**31) | FLAG | TEXT),
-                    1,
+                    Mapped(integer(1, 2**31) | FLAG | TEXT), 1, 1000
                 ),
                 "scaling": Object(("Scaling",)) | NOTHING,
                 "weights": WEIGHTS,
