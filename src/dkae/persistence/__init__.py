@@ -60,12 +60,10 @@ ProbabilisticClusterKernel or Pipeline
     path = _as_path(path)
     check_writable(path, "path")
     last = _check_model(model)
-    fitted_kernel, missing = getattr(last, "kernel_", None), None
-    if fitted_kernel is not None and kernel:
-        missing = Writer().why_not(fitted_kernel)
-    values = None
-    if hasattr(last, "kernel_values"):
-        values = last._stored_kernel_values if fitted_kernel is None else last.kernel_values()
+    fitted_kernel = getattr(last, "kernel_", None)
+    missing = None if fitted_kernel is None or not kernel else Writer().why_not(fitted_kernel)
+    with plain_torch():
+        values = _kernel_values(last)
     writer = Writer([fitted_kernel] if missing is not None or not kernel else [])
     try:
         state = {
@@ -185,6 +183,13 @@ def _check_model(model: Any) -> Any:
                 f"{', '.join(schemas.TRANSFORMERS)}, or save its last step alone"
             )
     return last
+
+
+def _kernel_values(last: Any) -> Any:
+    """Return values by which the kernel is recognised; None if there are none."""
+    if not hasattr(last, "kernel_values"):
+        return None
+    return last._stored_kernel_values if last.kernel_ is None else last.kernel_values()
 
 
 def _left_out(last: Any, values: Any, missing: str | None) -> Iterator[tuple[str, str]]:

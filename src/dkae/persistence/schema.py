@@ -176,8 +176,9 @@ class Array(Spec):
     """An array, or a tensor, of a shape in symbols; ``"?"`` fits any length."""
 
     shape: tuple[str | int, ...] | None = None
-    #: NumPy's letters for the kinds of numbers, or the name of one type.
+    #: NumPy's letters for the kinds of numbers, and the name of one type where it matters.
     kinds: str = "f"
+    dtype: str | None = None
     low: float = -math.inf
     #: The first number, or symbol, that entries may not reach.
     below: float | str = math.inf
@@ -193,7 +194,7 @@ class Array(Spec):
             numbers = value.detach().cpu().numpy() if isinstance(value, Tensor) else value
         except TypeError:
             raise ValueError(f"has entries of type {value.dtype}") from None
-        if numbers.dtype.kind not in self.kinds and numbers.dtype.name != self.kinds:
+        if numbers.dtype.kind not in self.kinds or self.dtype not in (None, numbers.dtype.name):
             raise ValueError(f"has entries of type {numbers.dtype}")
         self._check_shape(numbers.shape, scope)
         if not self.may_be_infinite:

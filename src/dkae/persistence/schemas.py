@@ -489,11 +489,11 @@ SCHEMAS.update(
         "Mixtures": Schema(
             "dkae.kernels.cluster.mixtures:Mixtures",
             {
-                "means": _array("n", "?", kinds="float64", is_tensor=True),
-                "weights": _array("n", kinds="float64", is_positive=True, is_tensor=True),
-                "sizes": _array("mixtures", kinds="int64", low=1, below=2**31, is_tensor=True),
-                "covariances": _array("n", "?", kinds="float64", is_positive=True, is_tensor=True)
-                | _array("n", "?", "?", kinds="float64", is_tensor=True),
+                "means": _array("n", "?", dtype="float64", is_tensor=True),
+                "weights": _array("n", dtype="float64", is_positive=True, is_tensor=True),
+                "sizes": _array("mixtures", kinds="i", dtype="int64", low=1, below=2**31, is_tensor=True),
+                "covariances": _array("n", "?", dtype="float64", is_positive=True, is_tensor=True)
+                | _array("n", "?", "?", dtype="float64", is_tensor=True),
             },
             check=_check_mixtures,
             build=lambda kind, fields: kind(**fields),
