@@ -1,31 +1,30 @@
 """Faults, injected by the thousand: what must hold when processes die and files are damaged.
 
-``make torture``, or ``python benchmarks/torture.py`` with names of parts, or ``--quick`` for a
-hundredth of each. Prints a line for each part and writes ``results/torture.json``, from which
-docs/promises.md has its table. A quarter of an hour on two cores. Linux only: it forks.
+``make torture``, or ``python benchmarks/torture.py`` with names of parts and ``--share 0.01`` for
+a hundredth of each. Prints a line for each part and writes ``results/torture.json``, from which
+docs/promises.md has its table. About ten minutes on two cores. Linux only: it forks.
 
-=============  ====================================================================================
-``kills``      SIGKILL at random moments of fits with a checkpoint, in all phases and while a file
-               is written; every fit is resumed until it ends: its weights are those of an unbroken
-               one, and nothing is left in the folder
-``saves``      SIGKILL at random moments of saves over an older file: it loads, as one or the other
-``mutations``  model files and checkpoints with bits, bytes, ranges, blocks, letters and digits of
-               the header changed, or cut anywhere: not one is taken
-``peers``      the same mutations of the same weights in other formats: who takes them in silence
-``processes``  fresh processes with one thread and two: the same model to the bit
-=============  ====================================================================================
+==========  =======================================================================================
+``kills``   SIGKILL at random moments of fits with a checkpoint, resumed until they end: the weights
+            are those of an unbroken fit, and nothing is left in the folder
+``files``   model files and checkpoints with bits, bytes, ranges and blocks changed, or cut
+            anywhere: not one is taken
+``states``  model files and checkpoints with random edits of their JSON and their tensors, and a
+            checksum that is right, each loaded *and used*: no crash, no raw error, and no more than
+            10 seconds and 300 MB + 20 times the file
+==========  =======================================================================================
 """
 
 from __future__ import annotations
 
+import argparse
+import copy
 import hashlib
-import io
 import json
 import os
 import random
 import select
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -35,40 +34,55 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
-import safetensors.torch
 import torch
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.gaussian_process import kernels as gp
+from sklearn.kernel_approximation import Nystroem
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import dkae
 from dkae import DeepKernelizedAutoencoder
-from dkae._support.container import ModelFileError, read_container
+from dkae._support import safe_file
+from dkae._support.safe_file import ModelFileError
+from dkae.kernels import (
+    ForestKernel,
+    PairwiseKernel,
+    ProbabilisticClusterKernel,
+    TransformerKernel,
+    center,
+    normalize,
+)
+from dkae.networks import ConvolutionalAutoencoder, ResidualAutoencoder
 from dkae.persistence import load, save
+from dkae.spectral import KernelPCA
 from dkae.training import checkpoint
 
 RESULTS = Path(__file__).parent / "results" / "torture.json"
 #: Faults of each part.
-N_KILLS, N_SAVE_KILLS, N_MUTATIONS, N_PEER_MUTATIONS, N_PROCESSES = 200, 200, 100_000, 20_000, 5
+N_KILLS, N_FILES, N_STATES = 60, 10_000, 2_000
+#: What loading and using a file may take: seconds, megabytes, and megabytes for each of the file.
+MAX_SECONDS, MAX_MEGABYTES, PER_MEGABYTE = 10.0, 300.0, 20.0
 X = np.random.default_rng(0).random((300, 20), dtype=np.float32)
+IMAGES = np.random.default_rng(1).random((20, 1, 6, 5), dtype=np.float32)
 
 
-def make_model() -> DeepKernelizedAutoencoder:
+def make_model(**params: Any) -> DeepKernelizedAutoencoder:
     """Return a model that is trained in every kind of phase, for a second or so."""
-    return DeepKernelizedAutoencoder(
-        8,
-        network="stacked",
-        hidden_layer_sizes=(64, 32),
-        pretrain_max_iter=2,
-        max_iter=6,
-        decoder_max_iter=3,
-        steps_per_epoch=40,
-        early_stopping=True,
-        input_noise=0.1,
-        random_state=0,
-    )
+    phases = {"pretrain_max_iter": 2, "max_iter": 6, "decoder_max_iter": 3, "steps_per_epoch": 40}
+    small = {"network": "stacked", "hidden_layer_sizes": (64, 32), "random_state": 0}
+    stop = {"early_stopping": True, "input_noise": 0.1}
+    return DeepKernelizedAutoencoder(8, **(phases | small | stop | params))
 
 
-def digest(model: DeepKernelizedAutoencoder) -> str:
+def make_tiny(**params: Any) -> DeepKernelizedAutoencoder:
+    """Return a model that is trained in a few milliseconds, in two phases."""
+    tiny = {"hidden_layer_sizes": (6,), "pretrain_max_iter": 0, "steps_per_epoch": 2}
+    return make_model(**(tiny | {"max_iter": 2, "decoder_max_iter": 1} | params))
+
+
+def digest(model: Any) -> str:
     """Return a digest of all weights and of the history."""
     found = hashlib.sha256(json.dumps(model.history_).encode())
     for name, tensor in sorted(model.network_.state_dict().items()):
@@ -111,226 +125,304 @@ def kills(n: int) -> dict[str, Any]:
         in_a_child(fit)
         whole = time.perf_counter() - start
         checkpoint.remove_checkpoint(path)
-        while counts["killed"] < n:
-            status, given = in_a_child(fit, seconds=rng.uniform(0, 0.6 * whole))
+        while counts["killed"] < n or counts["finished"] == 0 or path.exists():
+            is_last = counts["killed"] >= n
+            status, given = in_a_child(fit, None if is_last else rng.uniform(0, 0.6 * whole))
             if status == signal.SIGKILL:
                 counts["killed"] += 1
-                state, _ = checkpoint._newest(path)
-                if state is not None:
-                    counts[f"in {state['phase']}"] += 1
                 continue
             counts["finished"] += 1
-            counts["equal"] += given == expected
+            counts["equal"] += status == 0 and given == expected
             checkpoint.remove_checkpoint(path)
-            left = [file for file in Path(folder).iterdir() if file.name != ".state.lock"]
+            left = [file for file in Path(folder).iterdir() if file.name != ".state.dkae-lock"]
             counts["left behind"] += len(left)
-        status, given = in_a_child(fit)  # the last one
-        counts["finished"] += 1
-        counts["equal"] += status == 0 and given == expected
     held = counts["finished"] == counts["equal"] and not counts["left behind"]
     return {"tried": counts["killed"], "held": counts["killed"] if held else 0, **counts}
-
-
-def saves(n: int) -> dict[str, Any]:
-    """Kill saves over an older file, and load what is there."""
-    rng, counts = random.Random(1), Counter[str]()
-    models = [make_model().set_params(random_state=seed).fit(X) for seed in (0, 1)]
-    known = {digest(model) for model in models}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model"
-        save(models[0], path)
-
-        def save_again() -> None:
-            while True:
-                for model in models:
-                    save(model, path)
-
-        for _ in range(n):
-            in_a_child(save_again, seconds=rng.uniform(0, 0.02))
-            counts["held"] += digest(load(path)) in known
-        save(models[0], path)
-        counts["left behind"] = len(list(Path(folder).iterdir())) - 1
-    held = 0 if counts["left behind"] else counts["held"]
-    return {"tried": n, **counts, "held": held}
 
 
 # --- files that are damaged ----------------------------------------------------------------------
 
 
-def mutations(content: bytes, n_header: int, n: int, rng: random.Random) -> Iterator[bytes]:
-    """Yield `n` damaged copies of a file whose first bytes are a header."""
-    n_yielded, kind = 0, 0
-    while n_yielded < n:
-        damaged = bytearray(content)
-        at, kind = rng.randrange(len(content)), (kind + 1) % 8
-        size = rng.randrange(1, 64)
-        if kind == 0:  # a bit
-            damaged[at] ^= 1 << rng.randrange(8)
-        elif kind == 1:  # a byte
-            damaged[at] = (damaged[at] + rng.randrange(1, 256)) % 256
-        elif kind == 2:  # a range of noise
-            damaged[at : at + size] = rng.randbytes(len(damaged[at : at + size]))
-        elif kind == 3:  # a range of zeros
-            damaged[at : at + size] = bytes(len(damaged[at : at + size]))
-        elif kind == 4:  # a block that stands elsewhere too
-            other = rng.randrange(len(content))
-            damaged[at : at + size] = content[other : other + size]
-        elif kind == 5:  # a letter or digit of the header
-            at = rng.randrange(8, n_header)
-            damaged[at] = rng.choice(b'0123456789abcdefXYZ{}[]",:-.')
-        elif kind == 6:  # cut
-            del damaged[at:]
-        else:  # something in between
-            damaged[at:at] = rng.randbytes(size)
-        if damaged != content:
-            n_yielded += 1
-            yield bytes(damaged)
+def damaged(content: bytes, n: int, rng: random.Random) -> Iterator[bytes]:
+    """Yield `n` damaged copies of a file."""
+    n_header = 8 + int.from_bytes(content[:8], "little")
+    for i in range(n):
+        broken = bytearray(content)
+        while broken == content:
+            at, size = rng.randrange(len(content)), rng.randrange(1, 64)
+            other, letter = rng.randrange(len(content)), rng.randrange(8, n_header)
+            if i % 8 == 0:  # a bit
+                broken[at] ^= 1 << rng.randrange(8)
+            elif i % 8 == 1:  # a byte
+                broken[at] = (broken[at] + rng.randrange(1, 256)) % 256
+            elif i % 8 == 2:  # a range of noise
+                broken[at : at + size] = rng.randbytes(len(broken[at : at + size]))
+            elif i % 8 == 3:  # a range of zeros
+                broken[at : at + size] = bytes(len(broken[at : at + size]))
+            elif i % 8 == 4:  # a block that stands elsewhere too
+                broken[at : at + size] = content[other : other + size]
+            elif i % 8 == 5:  # a letter or digit of the header
+                broken[letter] = rng.choice(b'0123456789abcdefXYZ{}[]",:-. ')
+            elif i % 8 == 6:  # cut
+                del broken[at:]
+            else:  # something in between
+                broken[at:at] = rng.randbytes(size)
+        yield bytes(broken)
 
 
-def survivors(content: bytes, n_header: int, n: int, read: Callable[[bytes], Any]) -> Counter[str]:
-    """Count what comes of damaged files: refused as they should be, otherwise, or taken."""
+def files(n: int) -> dict[str, Any]:
+    """Damage model files and checkpoints, and read them."""
     counts = Counter[str]()
-    for damaged in mutations(content, n_header, n, random.Random(2)):
-        counts["tried"] += 1
-        try:
-            read(damaged)
-        except ModelFileError:
-            counts["refused"] += 1
-        except Exception as error:
-            counts["refused otherwise"] += 1
-            counts[f"raw: {type(error).__name__}"] += 1
-        else:
-            counts["taken in silence"] += 1
-    return counts
-
-
-def damaged_files(n: int) -> dict[str, Any]:
-    """Damage model files and checkpoints."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
-
-        def read_model(content: bytes) -> None:
-            path.write_bytes(content)
-            load(path)
-
-        def read_checkpoint(content: bytes) -> None:
-            path.write_bytes(content)
-            checkpoint._read(path)
-
-        small = make_model().set_params(hidden_layer_sizes=(8,), pretrain_max_iter=0, max_iter=1)
         state = Path(folder) / "state"
-        save(small.fit(X, checkpoint=state), Path(folder) / "model")
-        counts = Counter[str]()
-        for name, read in {"model": read_model, "state": read_checkpoint}.items():
+        save(make_tiny().fit(X, checkpoint=state), Path(folder) / "model")
+        for name, read in {"model": load, "state": checkpoint._read}.items():
             content = (Path(folder) / name).read_bytes()
-            read(content)
-            n_header = 8 + int.from_bytes(content[:8], "little")
-            counts += survivors(content, n_header, n // 2, read)
-    return {"held": counts["refused"], **counts}
+            for broken in damaged(content, n // 2, random.Random(2)):
+                counts["tried"] += 1
+                path.write_bytes(broken)
+                try:
+                    read(path)
+                except ModelFileError:
+                    counts["held"] += 1
+                except Exception as error:
+                    counts[f"raw: {type(error).__name__}"] += 1
+                else:
+                    counts["taken in silence"] += 1
+    return {"tried": 0, "held": 0, **counts}
 
 
-def peers(n: int) -> dict[str, Any]:
-    """Damage the same weights as others write them."""
-    weights = {k: v.contiguous() for k, v in make_model().fit(X).network_.state_dict().items()}
+# --- states that are edited and signed again -----------------------------------------------------
+
+
+def base_models() -> dict[str, Any]:
+    """Return a fitted model of every kind that a file may hold."""
+    labels = np.arange(len(X)) % 3
+    pck = ProbabilisticClusterKernel(3, 2, random_state=0, reg_covar=1e-2)
+    forest = ForestKernel(RandomForestClassifier(3, random_state=0).fit(X, labels))
+
+    def flat(A: Any, B: Any) -> Any:
+        return A.reshape(len(A), -1) @ B.reshape(len(B), -1).T
+
+    def residual(*args: Any) -> ResidualAutoencoder:
+        return ResidualAutoencoder(*args, width=8, n_blocks=1)
+
+    nested = normalize(center(0.5 * PairwiseKernel("rbf") + PairwiseKernel("linear") * pck))
+    nystroem = TransformerKernel(Nystroem(n_components=6, random_state=0).fit(X))
+    unstopped = {"early_stopping": False, "pretrain_max_iter": 0}
+    return {
+        "stack": make_tiny().fit(X),
+        "pck": make_tiny(kernel=pck).fit(X),
+        "residual": make_tiny(network=residual, **unstopped).fit(X),
+        "convolution": make_tiny(
+            network=ConvolutionalAutoencoder, kernel=flat, **unstopped
+        ).fit(IMAGES),
+        "KernelPCA": KernelPCA(2, kernel="rbf").fit(X[:30]),
+        "forest": KernelPCA(2, kernel=forest).fit(X[:30]),
+        "nested": KernelPCA(2, kernel=nested).fit(X[:30]),
+        "features": KernelPCA(2, kernel=nystroem).fit(X[:30]),
+        "process": make_pipeline(
+            StandardScaler(), KernelPCA(2, kernel=gp.RBF(2.0) + gp.Matern() * 0.5)
+        ).fit(X[:30]),
+    }
+
+
+def use_model(path: Path) -> None:
+    """Load a model, and map rows with all that it offers."""
+    model = load(path)
+    last = model[-1] if hasattr(model, "steps") else model
+    rows = X[:8] if getattr(last, "row_shape_", (20,)) == (20,) else IMAGES[:8]
+    codes = model.transform(rows)
+    if hasattr(last, "inverse_transform"):
+        model.inverse_transform(codes)
+    if getattr(last, "kernel_", None) is not None and rows.ndim == 2:
+        last.kernel_.gram(rows)
+
+
+def use_checkpoint(path: Path) -> None:
+    """Resume a fit."""
+    make_tiny().fit(X, checkpoint=path).transform(X[:8])
+
+
+_VALUES: tuple[Any, ...] = (
+    None, True, False, -1, 0, 1, 2, 3, 1000, 2**31, 2**63, 2**200, 0.5, -1e300, 1e300, "", "x",
+    "rbf", "auto", "__class__", [], {}, {"float": "nan"}, {"float": "inf"}, {"again": 0},
+    {"again": 1}, {"tuple": []}, {"dict": []}, {"tensor": "kernel_values"}, [1] * 10_000,
+    {"object": ["PairwiseKernel", {}]}, {"object": ["Normalizer", {"n_features_in_": 20}]},
+)  # fmt: skip
+
+
+def places(state: Any) -> list[tuple[Any, Any]]:
+    """Return every container within nested JSON, with every one of its keys."""
+    found: list[tuple[Any, Any]] = []
+    items = state.items() if isinstance(state, dict) else enumerate(state)
+    for key, value in items:
+        found.append((state, key))
+        if isinstance(value, dict | list):
+            found += places(value)
+    return found
+
+
+def edit_json(state: Any, rng: random.Random) -> None:
+    """Change one place of nested JSON."""
+    everywhere = places(state)
+    owner, key = rng.choice(everywhere)
+    kind = rng.randrange(6)
+    if kind == 0:
+        del owner[key]
+    elif kind == 1:
+        other, other_key = rng.choice(everywhere)
+        owner[key] = copy.deepcopy(other[other_key])
+    elif kind == 2 and isinstance(owner[key], int | float):
+        owner[key] = owner[key] * rng.choice([-1, 0, 2, 1000, 10**9])
+    elif kind == 3 and isinstance(owner[key], list):
+        owner[key] = owner[key] * rng.choice([2, 100, 1000])
+    elif kind == 4 and isinstance(owner, dict):
+        owner[rng.choice(["n_jobs", "copy", "callbacks", "__class__", "fit", "x_"])] = owner[key]
+    else:
+        owner[key] = copy.deepcopy(rng.choice(_VALUES))
+
+
+def edit_tensors(tensors: dict[str, torch.Tensor], rng: random.Random) -> None:
+    """Change the shape, the type or the entries of one tensor."""
+    name = rng.choice(sorted(tensors))
+    t = tensors[name].clone()
+    flat = t.reshape(-1)
+    kind = rng.randrange(9)
+    if kind == 0:
+        del tensors[name]
+        return
+    if kind == 1:
+        t = flat[: rng.randrange(len(flat) + 1)].clone()
+    elif kind == 2:
+        t = torch.cat([flat, flat]) if len(flat) else torch.ones(3)
+    elif kind == 3:
+        t = t.to(rng.choice([torch.float64, torch.float32, torch.int64, torch.bool, torch.uint8]))
+    elif kind == 4:
+        t = torch.ones(rng.choice([(1,), (0,), (3, 3), (20,), (1, 1, 1), (1000, 100)]))
+    elif kind == 5:
+        t = t[None]
+    elif kind == 6 and t.ndim > 1:
+        t = t.transpose(0, 1).contiguous()
+    elif len(flat):
+        values = [0, 1, -1, 7, 100] + ([np.nan, np.inf, 1e30, -1e30] if t.is_floating_point() else [])
+        at = rng.randrange(len(flat)) if kind == 7 else slice(None)
+        flat[at] = rng.choice(values)
+    tensors[name] = t
+
+
+def edited(path: Path, rng: random.Random) -> bytes:
+    """Return a file with one to three edits, and a right checksum."""
+    content = safe_file.read(path)
+    for _ in range(rng.randrange(1, 4)):
+        if rng.random() < 0.6 and content.state:
+            edit_json(content.state, rng)
+        elif content.tensors:
+            edit_tensors(content.tensors, rng)
+    # The format stays: that another one is refused needs no thousand tries.
+    content.state.update(json.loads(json.dumps({"format": safe_file.read(path).state["format"]})))
+    return bytes(safe_file.to_bytes(content.state, content.tensors))
+
+
+def memory(field: str) -> float:
+    """Return a number of megabytes that the system has of this process."""
+    for line in Path("/proc/self/status").read_text("utf-8").splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) / 1024
+    raise LookupError(field)
+
+
+def outcome(use: Callable[[Path], None], path: Path) -> str:
+    """Return what became of a file, and what it took, as JSON."""
+    Path("/proc/self/clear_refs").write_text("5", "utf-8")
+    before, start, result = memory("VmRSS"), time.perf_counter(), "taken"
+    try:
+        use(path)
+    except (ModelFileError, FloatingPointError):
+        result = "refused"
+    except Exception as error:
+        result = "refused" if type(error) is ValueError else f"raw: {type(error).__name__}: {error}"
+    return json.dumps([result[:300], time.perf_counter() - start, memory("VmHWM") - before])
+
+
+def states(n: int) -> dict[str, Any]:
+    """Edit models and checkpoints, sign them again, and use each in a process of its own."""
+    counts, rng = Counter[str](), random.Random(3)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "file"
-        buffers: dict[str, tuple[bytes, Callable[[bytes], Any]]] = {}
-        save(make_model().fit(X), path)
-
-        def ours(content: bytes) -> None:
-            path.write_bytes(content)
-            read_container(path)
-
-        buffers["dkae"] = path.read_bytes(), ours
-        buffers["safetensors"] = safetensors.torch.save(weights), safetensors.torch.load
-        file = io.BytesIO()
-        torch.save(weights, file)
-        buffers["torch.save"] = (
-            file.getvalue(),
-            lambda content: torch.load(io.BytesIO(content), weights_only=True),
-        )
-        file = io.BytesIO()
-        joblib.dump({k: v.numpy() for k, v in weights.items()}, file)
-        buffers["joblib"] = file.getvalue(), None  # type: ignore[assignment]
-        found = {}
-        for name, (content, read) in buffers.items():
-            n_header = min(len(content), 8 + int.from_bytes(content[:8], "little"), 4000)
-            if read is None:
-                found[name] = _in_children(content, n_header, n // 10)
+        bases: list[tuple[Path, Callable[[Path], None]]] = []
+        for name, model in base_models().items():
+            bases.append((Path(folder) / name, use_model))
+            save(model, bases[-1][0])
+        checkpoint.EVERY_SECONDS = 0.0
+        for i in range(3):
+            path = Path(folder) / f"state {i}"
+            in_a_child(lambda p=path, i=i: _stopped_fit(p, 1 + 2 * i))
+            checkpoint.previous(path).unlink(missing_ok=True)
+            bases += [(path, use_checkpoint)] * 2
+        checkpoint.EVERY_SECONDS = 60.0
+        for i in range(n):
+            base, use = bases[i % len(bases)]
+            path = Path(folder) / "edited"
+            path.write_bytes(edited(base, rng))
+            size = path.stat().st_size / 2**20
+            status, given = in_a_child(lambda u=use, p=path: outcome(u, p), 3 * MAX_SECONDS)
+            checkpoint.previous(path).unlink(missing_ok=True)
+            counts["tried"] += 1
+            if status != 0:
+                verdict = f"ended by signal {status}"
             else:
-                found[name] = dict(survivors(content, n_header, n, read))
-    return {"held": found["dkae"]["refused"], "tried": found["dkae"]["tried"], "formats": found}
+                verdict, seconds, megabytes = json.loads(given)
+                if seconds > MAX_SECONDS or megabytes > MAX_MEGABYTES + PER_MEGABYTE * size:
+                    verdict = f"over the limits: {seconds:.1f} s, {megabytes:.0f} MB"
+            is_held = verdict in ("taken", "refused")
+            counts["held"] += is_held
+            counts[verdict if is_held else f"{base.name}: {verdict}"] += 1
+    return {"held": 0, **counts}
 
 
-def _in_children(content: bytes, n_header: int, n: int) -> dict[str, int]:
-    """Read damaged pickles where they can do no harm: they execute what they say."""
+def _stopped_fit(path: Path, n_steps: int) -> None:
+    """Fit with a checkpoint until so many steps are done."""
 
-    def count() -> str:
-        sys.stdout = sys.stderr = io.StringIO()
-        read = survivors(content, n_header, n, lambda c: joblib.load(io.BytesIO(c)))
-        return json.dumps(read)
+    class Stop(dkae.training.Callback):
+        n = 0
 
-    counts = Counter[str]()
-    for _ in range(3):  # a pickle may end the process
-        status, given = in_a_child(count)
-        if status == 0:
-            counts += Counter(json.loads(given))
-        else:
-            counts["process ended"] += 1
-    return dict(counts)
+        def on_step_end(self, trainer: Any, phase: Any) -> None:
+            self.n += 1
+            if self.n > n_steps:
+                os._exit(0)
 
-
-# --- processes -----------------------------------------------------------------------------------
-
-_SCRIPT = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import torch
-torch.set_num_threads(int(sys.argv[2]))
-from torture import X, digest, make_model
-print(digest(make_model().fit(X)))
-"""
-
-
-def processes(n: int) -> dict[str, Any]:
-    """Fit the same model in fresh processes, with one thread and with two."""
-    found: dict[str, list[str]] = {}
-    for threads in ("1", "2"):
-        command = [sys.executable, "-c", _SCRIPT, str(Path(__file__).parent), threads]
-        found[threads] = [
-            subprocess.run(command, capture_output=True, text=True, check=True).stdout
-            for _ in range(n)
-        ]
-    held = sum(len(set(digests)) == 1 for digests in found.values()) * n
-    same = len({d for digests in found.values() for d in digests}) == 1
-    return {"tried": 2 * n, "held": held, "threads make no difference here": same}
+    make_tiny(callbacks=[Stop()]).fit(X, checkpoint=path)
 
 
 PARTS: dict[str, tuple[Callable[[int], dict[str, Any]], int]] = {
     "kills": (kills, N_KILLS),
-    "saves": (saves, N_SAVE_KILLS),
-    "mutations": (damaged_files, N_MUTATIONS),
-    "peers": (peers, N_PEER_MUTATIONS),
-    "processes": (processes, N_PROCESSES),
+    "files": (files, N_FILES),
+    "states": (states, N_STATES),
 }
 
 
 def main() -> None:
     """Run the parts that are named, or all, and add them to the results."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all by default")
+    parser.add_argument("--share", type=float, default=1.0, help="of the faults")
+    parser.add_argument("--results", type=Path, default=None)
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)  # a child of a process with threads may hang
-    arguments = [a for a in sys.argv[1:] if a != "--quick"]
-    is_quick = "--quick" in sys.argv
-    results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    results_path = arguments.results or (RESULTS if arguments.share == 1 else None)
+    is_there = results_path is not None and results_path.exists()
+    results = json.loads(results_path.read_text("utf-8")) if is_there else {}
     failed = []
-    for name in arguments or PARTS:
+    for name in arguments.parts or PARTS:
         run, n = PARTS[name]
-        found = run(max(2, n // 100) if is_quick else n)
-        print(f"{name:<12}{found['held']:,} of {found['tried']:,} held  {json.dumps(found)}")
+        found = run(max(2, int(n * arguments.share)))
+        print(f"{name:<10}{found['held']:,} of {found['tried']:,} held  {json.dumps(found)}")
         results[name] = found
         failed += [name] * (found["held"] != found["tried"])
-    if not is_quick:
-        RESULTS.write_text(json.dumps({"dkae": dkae.__version__} | results, indent=1) + "\n")
+    if results_path is not None:
+        results_path.write_text(json.dumps({"dkae": dkae.__version__} | results, indent=1) + "\n")
     if failed:
         sys.exit(f"did not hold: {', '.join(failed)}")
 

@@ -1,9 +1,10 @@
 """The state of a training run as one file, from which an interrupted run resumes exactly.
 
-The file holds all that the next step depends on: the weights of the whole network, the optimizer,
-the learning rate, the best weights of early stopping, the random numbers, the history; and a
-fingerprint of the run, because no other run may resume from it. It has the container of model
-files, with their checksum, and reading it executes nothing.
+The file holds what the next step depends on: the weights of the whole network, the moments of the
+optimizer, random numbers, callbacks; and a fingerprint of the run, because no other run may resume
+from it. Optimizer and schedule are built afresh and brought to the step of the file, whose state is
+taken only if it has the same form. The file is a safe file, as a model's: reading it executes
+nothing.
 
 One is written when a phase begins, then once a minute, and when a signal asks the process to end.
 The one before is kept beside it: if the newest is damaged, that one is taken.
@@ -12,25 +13,22 @@ The one before is kept beside it: if the newest is damaged, that one is taken.
 from __future__ import annotations
 
 import contextlib
-import json
+import copy
 import os
 import time
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
-from dkae._support.container import (
-    ModelFileError,
-    is_like_container,
-    parse_json,
-    read_container,
-    write_container,
-)
+from dkae._support import safe_file
 from dkae._support.files import check_writable, owning
+from dkae._support.json_state import NotPlainError, check_form, pack, unpack
 from dkae._support.processes import ALONE, Processes, present
-from dkae._support.trees import NotPlainError, decode, encode
+from dkae._support.safe_file import ModelFileError
 from dkae._support.warning import warn_caller
 from dkae.training.callbacks import Callback, Record
 from dkae.training.fingerprint import check_same_run
@@ -41,21 +39,25 @@ if TYPE_CHECKING:
     from dkae.training.phases import Phase
     from dkae.training.trainer import Trainer
 
-FORMAT = "dkae checkpoint 3"
+FORMAT = "dkae checkpoint 1"
 
 #: Least time between two writes: the file has three times the size of the weights.
 EVERY_SECONDS = 60.0
 
 #: What a state consists of, and of which type it is.
-_TYPES: dict[str, Any] = {
+_TYPES: dict[str, type] = {
     "fingerprint": dict,
     "phase": str,
     "epoch": int,
     "step": int,
-    "sums": (int, torch.Tensor),
+    "sums": Tensor,
     "stop": bool,
-    "parts": dict,
-    "random": torch.Tensor,
+    "network": dict,
+    "moments": dict,
+    "hyperparameters": list,
+    "source": dict,
+    "callbacks": dict,
+    "random": Tensor,
 }
 _REMEDY = "delete the file to start again, or pass another path"
 
@@ -63,7 +65,7 @@ _REMEDY = "delete the file to start again, or pass another path"
 class Checkpoint(Callback):
     """Keeps the state of a run, known by its fingerprint, in a file; resumes if there is one.
 
-    Of several processes the first reads and writes it, and tells the others what it has read.
+    Of several processes the first reads and writes it, and sends the others what it has read.
     """
 
     is_for_all = True
@@ -95,7 +97,12 @@ class Checkpoint(Callback):
             trainer.skip = True
             return
         state, self._pending = self._pending, None
-        _restore(trainer, phase, state, self.path)
+        try:
+            _restore(trainer, phase, state)
+        except Exception as error:  # whatever a state that does not fit makes of a callback
+            raise ValueError(
+                f"checkpoint={self.path} does not fit this run: {str(error)[:300]}; {_REMEDY}"
+            ) from error
 
     def on_phase_begin(self, trainer: Trainer, phase: Phase) -> None:
         self.write(trainer, phase)
@@ -129,31 +136,23 @@ class Checkpoint(Callback):
         """
         if not self.processes.is_first or not is_finite(trainer.network):
             return
-        state = {
-            "fingerprint": self.run,
-            "phase": phase.name,
-            "epoch": trainer.epoch,
-            "step": trainer.step,
-            "sums": trainer.sums,
-            "stop": trainer.stop,
-            "parts": {name: part.state_dict() for name, part in _parts(trainer).items()},
-            "random": torch.random.get_rng_state(),
-        }
         try:
-            encoded, tensors = encode(state)
+            packed, tensors = pack({"fingerprint": self.run, **_state(trainer, phase)})
         except NotPlainError as error:
             raise ValueError(
-                f"checkpoint cannot give back the state of one of {', '.join(state['parts'])} "
-                f"({error}): let state_dict return numbers, strings, tensors, lists and dicts alone"
+                f"checkpoint cannot hold the state of a callback or optimizer ({error}): let "
+                "state_dict return numbers, strings, tensors, lists and dicts alone"
             ) from error
-        metadata = {"format": FORMAT, "state": json.dumps(encoded)}
+        # A damaged file must not take the place of the good one before it.
+        keep = previous(self.path) if self._is_newest_whole else None
         try:
-            # A damaged file must not take the place of the good one before it.
-            keep = previous(self.path) if self._is_newest_whole else None
-            write_container(self.path, metadata, tensors, keep=keep)
+            safe_file.write(self.path, {"format": FORMAT, "state": packed}, tensors, keep=keep)
         except OSError as error:
             raise OSError(f"checkpoint={self.path} could not be written: {error}") from error
         self._is_newest_whole, self._last_write = True, time.monotonic()
+
+
+# --- paths ---------------------------------------------------------------------------------------
 
 
 def previous(path: Path) -> Path:
@@ -169,58 +168,9 @@ def remove_checkpoint(path: str | os.PathLike[str]) -> None:
 
 
 def has_checkpoint(path: str | os.PathLike[str]) -> bool:
-    """Say whether there is a state to go on from."""
+    """Return whether there is a state to resume from."""
     file = Path(path).resolve()
-    return file.exists() or previous(file).exists()
-
-
-def _parts(trainer: Trainer) -> dict[str, Any]:
-    """Return all that has a state, by name: what trains, and callbacks by their class."""
-    parts: dict[str, Any] = {
-        "network": trainer.network,
-        "optimizer": trainer.optimizer,
-        "schedule": trainer.schedule,
-        "source": trainer.source,
-    }
-    numbers: Counter[str] = Counter()
-    for callback in trainer.callbacks:
-        if hasattr(callback, "state_dict") and hasattr(callback, "load_state_dict"):
-            kind = type(callback).__name__
-            numbers[kind] += 1
-            parts[f"{kind} {numbers[kind]}"] = callback
-    return parts
-
-
-def _restore(trainer: Trainer, phase: Phase, state: dict[str, Any], path: Path) -> None:
-    """Put the trainer where it was."""
-    parts = _parts(trainer)
-    if parts.keys() != state["parts"].keys():
-        raise ValueError(
-            f"checkpoint={path} has the state of {', '.join(state['parts'])}, but this run has "
-            f"{', '.join(parts)}: pass the same callbacks, or another path"
-        )
-    n_sums = (2, 3) if state["step"] else ()  # with L_c or without; none before the first step
-    is_sane = 0 <= state["step"] < trainer.n_steps and 0 <= state["epoch"] <= phase.n_epochs
-    if not is_sane or _n_entries(state["sums"]) not in (n_sums or (0,)):
-        raise ValueError(f"checkpoint={path} is of a step that this run never takes: {_REMEDY}")
-    try:
-        for name, part in parts.items():
-            if name == "schedule" and part.state_dict().keys() != state["parts"][name].keys():
-                raise ValueError("it has other entries")  # torch would take any, methods too
-            part.load_state_dict(state["parts"][name])
-        name = "random numbers"
-        torch.random.set_rng_state(state["random"])
-    except Exception as error:  # whatever a state that does not fit makes of a module
-        raise ValueError(
-            f"checkpoint={path} does not fit this run in {name} ({str(error)[:200]}): {_REMEDY}"
-        ) from error
-    trainer.epoch, trainer.step, trainer.stop = state["epoch"], state["step"], state["stop"]
-    sums = state["sums"]
-    trainer.sums = sums.to(trainer.engine.device) if isinstance(sums, torch.Tensor) else sums
-
-
-def _n_entries(sums: Any) -> int:
-    return len(sums) if isinstance(sums, torch.Tensor) and sums.ndim == 1 else 0
+    return file.is_file() or previous(file).is_file()
 
 
 def check_path(checkpoint: Any, random_state: Any, *, is_writer: bool = True) -> Path | None:
@@ -235,7 +185,7 @@ def check_path(checkpoint: Any, random_state: Any, *, is_writer: bool = True) ->
     if random_state is None:
         raise ValueError(
             "checkpoint needs a fixed random_state, but it is None: the next call would start from "
-            "other weights and could not go on; set random_state to a number such as 0"
+            "other weights and could not resume; set random_state to a number such as 0"
         )
     return path
 
@@ -247,50 +197,204 @@ def owned(path: Path | None) -> contextlib.AbstractContextManager[None]:
     return owning(path, f"checkpoint={path}")
 
 
+# --- the state -----------------------------------------------------------------------------------
+
+
+def _state(trainer: Trainer, phase: Phase) -> dict[str, Any]:
+    """Return what the next step depends on."""
+    sums = trainer.sums
+    return {
+        "phase": phase.name,
+        "epoch": trainer.epoch,
+        "step": trainer.step,
+        "sums": sums if isinstance(sums, Tensor) else torch.zeros(0),
+        "stop": trainer.stop,
+        "network": trainer.network.state_dict(),
+        "moments": trainer.optimizer.state_dict()["state"],
+        "hyperparameters": _hyperparameters(trainer.optimizer),
+        "source": trainer.source.state_dict(),
+        "callbacks": {name: part.state_dict() for name, part in _callbacks(trainer).items()},
+        "random": torch.random.get_rng_state(),
+    }
+
+
+def _callbacks(trainer: Trainer) -> dict[str, Any]:
+    """Return the callbacks that have a state, by class and number."""
+    numbers: Counter[str] = Counter()
+    found = {}
+    for callback in trainer.callbacks:
+        if hasattr(callback, "state_dict") and hasattr(callback, "load_state_dict"):
+            kind = type(callback).__name__
+            numbers[kind] += 1
+            found[f"{kind} {numbers[kind]}"] = callback
+    return found
+
+
+def _hyperparameters(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
+    """Return what each group of parameters has beside them, such as its learning rate."""
+    groups = optimizer.state_dict()["param_groups"]
+    return [{name: v for name, v in group.items() if name != "params"} for group in groups]
+
+
+def _restore(trainer: Trainer, phase: Phase, state: dict[str, Any]) -> None:
+    """Put the trainer where it was; raise a ValueError for a state of another form."""
+    epoch, step, sums = state["epoch"], state["step"], state["sums"]
+    if not (0 <= step < trainer.n_steps and 0 <= epoch <= phase.n_epochs):
+        raise ValueError("it is of a step that this run never takes")
+    # With L_c or without; none before the first step.
+    if tuple(sums.shape) not in ([(2,), (3,)] if step else [(0,)]) or not sums.is_floating_point():
+        raise ValueError("sums is not one number for each loss")
+    weights = {name: t.cpu() for name, t in trainer.network.state_dict().items()}
+    check_form(state["network"], weights, "network")
+    _check_finite(state["network"], "network")
+    check_form(state["random"], torch.random.get_rng_state(), "random")
+    check_form(state["source"], trainer.source.state_dict(), "source")
+    callbacks = _callbacks(trainer)
+    if callbacks.keys() != state["callbacks"].keys():
+        raise ValueError(
+            f"it has the state of {', '.join(state['callbacks'])[:200]}, but this run has "
+            f"{', '.join(callbacks)}: pass the same callbacks"
+        )
+    best = {name: t.cpu() for name, t in phase.network.state_dict().items()}
+    for name, callback in callbacks.items():
+        _check_callback(state["callbacks"][name], callback.state_dict(), best, name)
+    _restore_optimizer(trainer, state, epoch * trainer.n_steps + step)
+    trainer.network.load_state_dict(state["network"])
+    trainer.source.load_state_dict(state["source"])
+    for name, callback in callbacks.items():
+        callback.load_state_dict(state["callbacks"][name])
+    torch.random.set_rng_state(state["random"])
+    trainer.epoch, trainer.step, trainer.stop = epoch, step, state["stop"]
+    trainer.sums = sums.to(trainer.engine.device) if step else 0
+
+
+def _restore_optimizer(trainer: Trainer, state: dict[str, Any], n_steps: int) -> None:
+    """Bring a fresh optimizer and schedule to their step, and give the former its moments."""
+    optimizer, schedule = trainer.optimizer, trainer.schedule
+    expected = _expected_moments(optimizer)
+    for key, moments in state["moments"].items():
+        if key not in expected:
+            raise ValueError(f"optimizer has moments of a parameter {str(key)[:20]!r}")
+        check_form(moments, expected[key], f"optimizer {key}")
+        _check_finite(moments, f"optimizer {key}")
+    with warnings.catch_warnings():  # torch warns of schedules without steps of the optimizer
+        warnings.simplefilter("ignore")
+        for _ in range(n_steps):
+            schedule.step()
+    here = _hyperparameters(optimizer)
+    check_form(state["hyperparameters"], here, "optimizer")
+    for found, group in zip(state["hyperparameters"], here, strict=True):
+        for name, value in group.items():
+            if not _is_equal(found[name], value):
+                raise ValueError(f"optimizer {name} ({found[name]!r} in the file, {value!r} here)")
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": state["moments"], "param_groups": groups})
+
+
+def _expected_moments(optimizer: torch.optim.Optimizer) -> dict[Any, Any]:
+    """Return the moments that a step leaves, of a copy of the optimizer and its parameters."""
+    trial = copy.deepcopy(optimizer)
+    for group in trial.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = torch.zeros_like(parameter)
+    with torch.random.fork_rng(devices=[]):
+        trial.step()
+    moments = trial.state_dict()["state"]
+    return {
+        key: {n: v.cpu() if isinstance(v, Tensor) else v for n, v in state.items()}
+        for key, state in moments.items()
+    }
+
+
+def _check_callback(found: Any, fresh: Any, best: dict[str, Tensor], name: str) -> None:
+    """Raise a ValueError if the state of a callback is not of the form of a fresh one.
+
+    A list may be longer. Where a fresh one has nothing, there may be the best weights.
+    """
+    if not isinstance(fresh, dict) or not isinstance(found, dict):
+        check_form(found, fresh, name)
+        return
+    check_form(dict.fromkeys(found, 0), dict.fromkeys(fresh, 0), name)
+    for key, value in fresh.items():
+        if isinstance(value, list):
+            _check_list(found[key], f"{name} {key}")
+        elif value is not None:
+            check_form(found[key], value, f"{name} {key}")
+        elif isinstance(found[key], dict) and _holds_tensors(found[key]):
+            check_form(found[key], best, f"{name} {key}")
+
+
+def _check_list(found: Any, name: str) -> None:
+    """Raise a ValueError unless it is a list, and a list of records if its name says so."""
+    is_right = isinstance(found, list)
+    if is_right and name == "History 1 records":
+        is_right = all(
+            isinstance(record, dict) and {"phase", "epoch", "loss"} <= record.keys()
+            for record in found
+        )
+    if not is_right:
+        raise ValueError(f"{name} is not a list of the right kind")
+
+
+def _holds_tensors(value: dict[Any, Any]) -> bool:
+    return any(isinstance(item, Tensor) for item in value.values())
+
+
+def _check_finite(tensors: dict[Any, Any], name: str) -> None:
+    for key, tensor in tensors.items():
+        if isinstance(tensor, Tensor) and not tensor.isfinite().all():
+            raise ValueError(f"{name} {str(key)[:80]} has NaN or infinite entries")
+
+
+def _is_equal(a: Any, b: Any) -> bool:
+    return torch.equal(a, b) if isinstance(b, Tensor) else bool(a == b)
+
+
 # --- reading -------------------------------------------------------------------------------------
 
 
 def _newest(path: Path) -> tuple[dict[str, Any] | None, bool]:
     """Return the newest state that is whole, None if there is none, and whether it is the newest.
 
-    Only a damaged checkpoint is left for the one before: any other file is somebody's.
+    Only a damaged checkpoint is left for the one before: any other file belongs to someone.
     """
     older = previous(path)
     if not path.exists():
-        return (_read_or_refuse(older), False) if older.exists() else (None, False)
+        return (_read_or_explain(older), False) if older.is_file() else (None, False)
     try:
         return _read(path), True
     except ModelFileError as error:
-        if not (older.exists() and is_like_container(path)):
-            raise _refused(path, error) from error
-    state = _read_or_refuse(older)
-    warn_caller(f"checkpoint={path} is damaged: going on from the one before")
+        with path.open("rb") as file:
+            is_ours = safe_file.is_safe_file(file.read(64))
+        if not (older.is_file() and is_ours):
+            raise _explained(path, error) from error
+    state = _read_or_explain(older)
+    warn_caller(f"checkpoint={path} is damaged: resuming from the one before")
     return state, False
 
 
-def _read_or_refuse(path: Path) -> dict[str, Any]:
+def _read_or_explain(path: Path) -> dict[str, Any]:
     try:
         return _read(path)
     except ModelFileError as error:
-        raise _refused(path, error) from error
+        raise _explained(path, error) from error
 
 
-def _refused(path: Path, error: Exception) -> ValueError:
+def _explained(path: Path, error: Exception) -> ValueError:
     return ValueError(f"checkpoint={path} is damaged or not a checkpoint ({error}): {_REMEDY}")
 
 
 def _read(path: Path) -> dict[str, Any]:
-    content = read_container(path)
-    found = content.metadata.get("format", "")
-    if found != FORMAT:  # it is whole, and something else
+    content = safe_file.read(path)
+    if not isinstance(content.state, dict) or content.state.get("format") != FORMAT:
         raise ValueError(f"checkpoint={path} is not of the format {FORMAT!r}: {_REMEDY}")
     try:
-        state = decode(parse_json(content.metadata.get("state", "")), content.tensors)
+        state = unpack(content.state.get("state"), content.tensors)
     except ValueError as error:
         raise ModelFileError(f"{path} is damaged: {str(error)[:200]}") from error
     if not isinstance(state, dict) or state.keys() != _TYPES.keys():
-        raise ModelFileError(f"{path} has not the parts of a checkpoint")
+        raise ModelFileError(f"{path} does not have the parts of a checkpoint")
     for name, kind in _TYPES.items():
-        if not isinstance(state[name], kind):
-            raise ModelFileError(f"{path} has a {name} that is none")
+        if type(state[name]) is not kind:
+            raise ModelFileError(f"{path} has a {name} that is a {type(state[name]).__name__}")
     return state

@@ -1,7 +1,7 @@
 """What a training run depends on: a checkpoint of one run is of no use to another."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
@@ -21,7 +21,7 @@ from dkae.training.settings import Settings
 
 #: Rows whose block of the prior stands for the kernel.
 N_KERNEL_ROWS = 64
-#: What differs is named without its value, which says nothing to a person.
+#: What is named without its value, which means nothing to a reader.
 _OPAQUE = ("X", "gram", "network", "initial weights")
 #: Settings that may be raised on the way, and the last phase that may be under way then.
 _MAY_GROW = {"max_iter": FINE_TUNING, "decoder_max_iter": DECODER}
@@ -36,7 +36,7 @@ def fingerprint(
     state = network.state_dict().values()
     weights = (t.detach().cpu().numpy() for t in state if isinstance(t, Tensor))
     return {
-        **{name: _plain(value) for name, value in vars(settings).items() if name != "device"},
+        **{name: _plain(value) for name, value in _flat(settings) if name != "device"},
         "network": repr(network),
         "pretrained layers": getattr(network, "n_pretrained", 0),
         "number of rows": len(X),
@@ -47,6 +47,13 @@ def fingerprint(
         # Kept as numbers: their last digits change with the number of threads.
         "kernel": torch.from_numpy(read_block(gram, sample_rows(len(gram), N_KERNEL_ROWS))),
     }
+
+
+def _flat(settings: Any) -> Iterator[tuple[str, Any]]:
+    """Yield settings by name; those of an object within them, such as Optimization, are theirs."""
+    for name, value in vars(settings).items():
+        is_object = hasattr(value, "__dict__") and not callable(value)
+        yield from _flat(value) if is_object else [(name, value)]
 
 
 def rows_digest(X: Any) -> str:
@@ -90,7 +97,7 @@ def check_same_on_all(processes: Processes, model: Any, X: Any) -> None:
 def _matrix_digest(gram: Gram) -> str | None:
     """Return a digest of a matrix that was handed in; None where a kernel is evaluated.
 
-    Of a matrix on disk, which may be larger than anybody wants to read twice, it is of some rows.
+    Of a matrix on disk, which takes long to read twice, it is of some rows.
     """
     rows_kind = getattr(getattr(gram, "rows", None), "dtype", np.dtype(float)).kind
     if isinstance(gram, RowsGram) and rows_kind in "iub":
@@ -110,7 +117,7 @@ def _plain(value: Any) -> Any:
     name = getattr(value, "__qualname__", None) or _without_addresses(repr(value))
     code = getattr(value, "__code__", None)  # functions of one name may differ
     if code is None:
-        return name
+        return str(name)[:80]
     cells = [getattr(cell, "cell_contents", None) for cell in value.__closure__ or ()]
     text = repr((_code(code), value.__defaults__, value.__kwdefaults__, cells))
     return f"{name} {blake2b(_without_addresses(text).encode(), digest_size=16).hexdigest()}"
@@ -134,7 +141,7 @@ def _digest(arrays: Iterable[np.ndarray[Any, Any]]) -> str:
 
 
 def check_same_run(path: Path, there: dict[str, Any], here: dict[str, Any], phase: str) -> None:
-    """Refuse a file whose fingerprint is not that of this run, and say what differs.
+    """Raise an error if the fingerprint of a file is not that of this run, and name what differs.
 
     The run may be longer than it was to be, if its learning rate does not depend on that, and if
     the phase that gets longer is not over: the file is of `phase`.
@@ -153,7 +160,9 @@ def check_same_run(path: Path, there: dict[str, Any], here: dict[str, Any], phas
 
 def _is_same(a: Any, b: Any) -> bool:
     if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return a.shape == b.shape and bool((a - b).abs().max() <= 1e-4 * b.abs().max())
+        if a.shape != b.shape or a.dtype is not b.dtype:
+            return False
+        return bool((a - b).abs().max() <= 1e-4 * b.abs().max())
     return type(a) is type(b) and not isinstance(a, np.ndarray) and bool(a == b)
 
 
@@ -161,14 +170,14 @@ def _may_grow(name: str, there: dict[str, Any], here: dict[str, Any], phase: str
     if name not in _MAY_GROW or there.get("learning_rate") != "constant":
         return False
     is_over = phase == DECODER and _MAY_GROW[name] == FINE_TUNING
-    # From 0 there would be a phase that there was not to be, and others at other rates.
+    # Raising 0 would add a phase, and change later learning rates.
     before = there.get(name)
     return not is_over and isinstance(before, int) and bool(here[name] > before > 0)
 
 
 def _difference(name: str, there: Any, here: Any) -> str:
-    """Say what differs, with the values where they say something to a person."""
+    """Return what differs, with the values where they mean something to a reader."""
     if isinstance(here, (dict, list, Tensor)) or name in _OPAQUE:
-        return name
+        return str(name)[:80]
     hint = "; only learning_rate='constant' can go on for longer" if name in _MAY_GROW else ""
-    return f"{name} ({there!r} in the file, {here!r} here{hint})"
+    return f"{str(name)[:80]} ({repr(there)[:80]} in the file, {repr(here)[:80]} here{hint})"

@@ -1,8 +1,8 @@
 """Signals that ask a process to end, kept until a step is over.
 
-In the midst of a step nothing could be saved from which training goes on exactly. So while a run
-has a checkpoint, a signal only leaves a note; when the step is over, the state is written, and then
-the signal does what it would have done. A second one does it at once.
+In the middle of a step there is no state from which training resumes exactly. While a run has a
+checkpoint, a signal only leaves a note; when the step is over, the state is written, and then the
+signal does what it would have done. A second signal does it at once.
 """
 
 import signal
@@ -37,20 +37,20 @@ class Signals:
                 signal.signal(number, self._note)
 
     def release(self) -> None:
-        """Leave signals to whom they were left before."""
+        """Restore the previous handlers."""
         for number, handler in self._former.items():
             signal.signal(number, handler)
         self._former.clear()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.received is not None:  # somebody is in a hurry
+        if self.received is not None:  # the second one
             self.obey("the step was not finished")
         self.received = number
 
     def obey(self, message: str) -> None:
-        """Do what the signal asked for; `message` says what became of the work."""
+        """Do what the signal asked for; `message` describes what became of the work."""
         number, former = self.received, dict(self._former)
-        assert number is not None  # it is only called when one came
+        assert number is not None  # it is called once one came
         self.received = None
         self.release()
         handler = former.get(number)
