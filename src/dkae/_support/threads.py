@@ -4,14 +4,27 @@ torch by itself divides every operation among the cores, which all wait for the 
 If the work comes in independent pieces, it is faster to give each core its own.
 """
 
+from __future__ import annotations
+
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
+
+
+def calm_spinning() -> None:
+    """Let idle threads of OpenMP spin briefly; it must run before torch is imported.
+
+    Nothing is changed if the user has set GOMP_SPINCOUNT, OMP_WAIT_POLICY or OMP_NUM_THREADS.
+    """
+    if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "OMP_NUM_THREADS"} & os.environ.keys():
+        os.environ["GOMP_SPINCOUNT"] = "10000"
 
 
 def in_threads(
@@ -23,6 +36,8 @@ def in_threads(
     submitted at once and results are kept until they are read, so they should be small. On a GPU,
     which has one queue, the pieces run one after another.
     """
+    import torch
+
     pieces, n_threads = list(pieces), torch.get_num_threads()
     n_workers = min(n_threads, len(pieces))
     if device.type != "cpu" or n_workers < 2:
