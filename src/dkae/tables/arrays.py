@@ -116,15 +116,15 @@ def _data_set(name: str, part: str | None = None) -> NDArray[Any]:
 
 def _read_numpy(path: Path, key: str) -> NDArray[Any]:
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-        if isinstance(found, np.lib.npyio.NpzFile):
-            with found:
-                return _numbers(path, found[_member(path, found.files, key)])
+        with path.open("rb") as file:
+            if file.peek(2)[:2] != b"PK":
+                return _numbers(path, np.load(path, mmap_mode="r", allow_pickle=False))
+            with np.load(file, allow_pickle=False) as archive:
+                return _numbers(path, archive[_member(path, archive.files, key)])
     except DataFileError:
         raise
     except _UNREADABLE as error:
         raise DataFileError(f"{path} is not a NumPy file of numbers ({error})") from error
-    return _numbers(path, found)
 
 
 def _member(path: Path, names: Sequence[str], key: str) -> str:
@@ -138,10 +138,11 @@ def _member(path: Path, names: Sequence[str], key: str) -> str:
     return names[0]
 
 
-def _numbers(path: Path, array: Any) -> NDArray[Any]:
+def _numbers(path: Path, values: Any) -> NDArray[Any]:
+    array: NDArray[Any] = np.asanyarray(values)
     if array.dtype.kind not in "biuf":
         raise DataFileError(f"{path} holds values of the type {array.dtype}: expected numbers")
-    return np.asanyarray(array)
+    return array
 
 
 def _read_images(path: Path) -> NDArray[Any]:

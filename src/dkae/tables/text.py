@@ -67,7 +67,7 @@ class TextTable:
             if is_header(first):
                 self.header, self._start = first, file.tell()
                 _, first = next(records, (0, first))
-            self._is_boolean = [field in _BOOLEANS for field in first]
+            self._booleans = {i for i, field in enumerate(first) if field in _BOOLEANS}
         self.n_columns = len(self.header or first)
         if self.n_columns > MOST_COLUMNS:
             raise DataFileError(
@@ -99,7 +99,7 @@ class TextTable:
         from pyarrow import csv as arrow_csv
 
         types = {str(i): pyarrow.string() for i in others} | {
-            str(i): pyarrow.bool_() if self._is_boolean[i] else pyarrow.float32() for i in features
+            str(i): pyarrow.bool_() if i in self._booleans else pyarrow.float32() for i in features
         }
         try:
             reader: Iterator[Any] = arrow_csv.open_csv(
@@ -129,9 +129,9 @@ class TextTable:
             return cast("IO[bytes]", gzip.open(self.path, "rb"))
         return self.path.open("rb")
 
-    def _records(self, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
+    def _records(self, file: IO[bytes], errors: str = "strict") -> Iterator[tuple[int, list[str]]]:
         """Yield the fields of each record, and the line on which it starts."""
-        reader, line = csv.reader(_lines(file), delimiter=self.delimiter), 1
+        reader, line = csv.reader(_lines(file, errors), delimiter=self.delimiter), 1
         for fields in reader:
             if fields:
                 yield line, fields
@@ -171,7 +171,7 @@ class TextTable:
         try:
             with self._open() as file:
                 n = row - (self.header is None)
-                line, _ = next(islice(self._records(file), n, None))
+                line, _ = next(islice(self._records(file, "replace"), n, None))
                 place = f"line {line}"
         except (*_UNREADABLE, StopIteration):
             pass
@@ -181,9 +181,9 @@ class TextTable:
         return f"{self.path}, {place}, column {name}"
 
 
-def _lines(file: IO[bytes]) -> Iterator[str]:
+def _lines(file: IO[bytes], errors: str) -> Iterator[str]:
     """Yield lines of text; a line without an end is an error before it fills the memory."""
     while line := file.readline(BLOCK_BYTES):
         if len(line) == BLOCK_BYTES:
             raise ValueError("straddles blocks")
-        yield line.decode("utf-8-sig")
+        yield line.decode("utf-8-sig", errors)
