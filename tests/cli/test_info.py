@@ -62,10 +62,6 @@ def test_what_is_no_model_is_one_line(tmp_path):
     assert "there is no model file" in fail("info", tmp_path / "none")
 
 
-def test_another_kind_of_model_is_named(tmp_path):
+def test_another_map_is_named(tmp_path):
     save(KernelPCA(2).fit(X), tmp_path / "m.safetensors")
-    np.save(tmp_path / "X.npy", X)
     assert "KernelPCA, written by dkae" in succeed("info", tmp_path / "m.safetensors").stdout
-    out = ["-o", tmp_path / "codes.npy"]
-    said = fail("transform", tmp_path / "m.safetensors", tmp_path / "X.npy", *out)
-    assert "holds a KernelPCA, and the command takes a DeepKernelizedAutoencoder" in said
