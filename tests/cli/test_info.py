@@ -61,5 +61,5 @@ def test_text_of_a_file_cannot_move_the_cursor(state, tmp_path, monkeypatch):
 
 def test_a_file_that_is_no_model_is_one_line(tmp_path):
     (tmp_path / "m").write_bytes(b"hello")
-    assert "is not a dkae file, or is damaged" in fail("info", tmp_path / "m")
+    assert "is not a dkae file" in fail("info", tmp_path / "m")
     assert "there is no model file" in fail("info", tmp_path / "none")

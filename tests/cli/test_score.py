@@ -32,6 +32,7 @@ def test_score_equals_independent_numbers(source, folder, rows, model):
     assert printed == pytest.approx(expected, rel=1e-5)
 
 
+@needs_maps
 def test_gaps_do_not_count(folder, rows):
     """Errors are those of the known entries, and the variance too."""
     from dkae import load

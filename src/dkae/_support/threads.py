@@ -1,4 +1,4 @@
-"""Independent pieces of work on all cores, one thread each.
+"""Threads: how they wait, and how independent pieces of work share them.
 
 torch by itself divides every operation among the cores, which all wait for the slowest at its end.
 If the work comes in independent pieces, it is faster to give each core its own.
@@ -17,26 +17,31 @@ if TYPE_CHECKING:
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
+#: Variables with which a user decides how the threads of GNU OpenMP wait, or how many there are.
+_WAITING = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "OMP_NUM_THREADS")
+
 
 def calm_spinning() -> None:
-    """Let idle threads of OpenMP spin briefly; it must run before torch is imported.
+    """Let the waiting threads of GNU OpenMP sleep after a short spin.
 
-    Nothing is changed if the user has set GOMP_SPINCOUNT, OMP_WAIT_POLICY or OMP_NUM_THREADS.
+    By default they spin for milliseconds, on cores that other programs may need: on a busy machine
+    a fit takes several times its CPU time. The count is read once, when torch is loaded, so call
+    this before. A variable that is set in the environment wins.
     """
-    if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "OMP_NUM_THREADS"} & os.environ.keys():
+    if not any(name in os.environ for name in _WAITING):
         os.environ["GOMP_SPINCOUNT"] = "10000"
 
 
 def in_threads(
     work: Callable[[Piece], Result], pieces: Iterable[Piece], device: torch.device
 ) -> Iterator[Result]:
-    """Yield what `work` returns for each piece, in order, with as many threads as torch has.
+    """Yield the result of `work` for each piece, in order, with as many threads as torch has.
 
     `work` should spend its time in torch, NumPy or SciPy, which release the GIL. All pieces are
     submitted at once and results are kept until they are read, so they should be small. On a GPU,
     which has one queue, the pieces run one after another.
     """
-    import torch
+    import torch  # here, because `calm_spinning` comes first
 
     pieces, n_threads = list(pieces), torch.get_num_threads()
     n_workers = min(n_threads, len(pieces))

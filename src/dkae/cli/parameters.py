@@ -99,7 +99,7 @@ def _kernel(model: Any, value: Any, option: str) -> Any:
 
 
 def _network(model: Any, value: Any, option: str) -> Any:
-    from dkae.networks import Stack  # type: ignore[attr-defined]  # of a room that comes with it
+    from dkae.networks import Stack  # type: ignore[attr-defined]  # comes with the maps
 
     return Stack()
 

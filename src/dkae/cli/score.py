@@ -61,7 +61,6 @@ def score(
                 f"--train {train} has rows of shape {learnt.shape[1:]}, and DATA of "
                 f"{rows.shape[1:]}: pass rows with the same features"
             )
-        rows, learnt = (_filled(fitted, part) for part in (rows, learnt))
         found = compare_with_baselines(fitted, rows, learnt, gram=matrix)
         result["baselines"] = [row._asdict() for row in found]
     click.echo(json.dumps(result, indent=2))
@@ -78,38 +77,13 @@ def _measure(fitted: Any, rows: Any, prior: Any) -> dict[str, Any]:
 
     codes = fitted.transform(rows)
     comparison = metrics.compare_grams(codes, prior)
-    rows, back, share = _without_gaps(rows, fitted.inverse_transform(codes))
+    back = fitted.inverse_transform(codes)
     return {
         "rows": len(rows),
         "alignment": max(0.0, comparison.alignment),
         "constant_kernel": max(0.0, comparison.constant_alignment),
         "alignment_loss": comparison.alignment_loss,
         "centered_alignment": max(0.0, comparison.centered_alignment),
-        "reconstruction_mse": metrics.reconstruction_error(rows, back) / share,
+        "reconstruction_mse": metrics.reconstruction_error(rows, back),
         "r2": metrics.reconstruction_r2(rows, back),
     }
-
-
-def _without_gaps(rows: Any, back: Any) -> tuple[Any, Any, float]:
-    """Return rows and reconstructions without gaps, and the share of entries that are known.
-
-    Both are centred by the mean of the known entries, so 0 at a gap adds nothing to any sum.
-    """
-    import numpy as np
-
-    if rows.dtype.kind != "f" or np.isfinite(np.sum(rows)):
-        return rows, back, 1.0
-    known = ~np.isnan(rows)
-    mean = np.where(known, rows, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    rows, back = (np.where(known, part - mean, 0) for part in (rows, back))
-    return rows, back, float(known.mean())
-
-
-def _filled(fitted: Any, rows: Any) -> Any:
-    """Return rows with the values that the model takes for gaps: baselines take none."""
-    import numpy as np
-
-    fill = getattr(map_of(fitted), "fill_", None)
-    if rows is None or fill is None or map_of(fitted) is not fitted:
-        return rows
-    return np.where(np.isnan(rows), fill, rows)
