@@ -1,4 +1,4 @@
-"""How commands end before their end: Ctrl-C, and an output that nobody reads or that is full."""
+"""Commands that end early: Ctrl-C, a closed pipe, a full disk."""
 
 import os
 import signal

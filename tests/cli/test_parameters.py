@@ -47,14 +47,10 @@ def options_of(**options):
     return parse_options(options, {name: f"--{name}" for name in options})
 
 
-class Part(BaseEstimator):
-    def __init__(self, width=1):
-        self.width = width
-
-
 class Map(BaseEstimator):
-    def __init__(self, part=None, gamma="median", network=None):
-        self.part, self.gamma, self.network = part, gamma, network
+    def __init__(self, kernel="rbf", gamma="median", decoder="auto", random_state=None):
+        self.kernel, self.gamma = kernel, gamma
+        self.decoder, self.random_state = decoder, random_state
 
 
 @pytest.fixture
@@ -73,14 +69,14 @@ def test_options_that_a_map_lacks_are_named(own_map):
         build_map("own", "paper", {})
 
 
-def test_the_order_of_nested_parameters_does_not_matter(own_map, monkeypatch):
-    parts = build_map.__globals__["_PARTS"]
-    monkeypatch.setitem(parts, "part", lambda model, value, option: Part(value))
-    model = build_map("own", None, parse_pairs(("part__width=2", "part=9")))
-    assert model.part.width == 2
-    assert build_map("own", None, parse_pairs(("part=9",))).part == 9
-    with pytest.raises(ValueError, match=r"'part__wide'; did you mean 'part__width'\?"):
-        build_map("own", None, parse_pairs(("part__wide=1",)))
+def test_parts_are_set_before_their_parameters(own_map):
+    pairs = parse_pairs(("kernel__degree=2", "gamma=3", "kernel=poly"))
+    kernel = build_map("own", None, pairs).kernel
+    assert (kernel.metric, kernel.degree, kernel.gamma) == ("poly", 2, 3)
+    with pytest.raises(ValueError, match=r"'kernel__degre'; did you mean 'kernel__degree'\?"):
+        build_map("own", None, parse_pairs(("kernel__degre=1",)))
+    with pytest.raises(ValueError, match="name the decoder first, such as --set decoder=ridge"):
+        build_map("own", None, parse_pairs(("decoder__alphas=1",)))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +133,10 @@ def test_every_map_takes_its_parameters(options, name, value, folder, tmp_path):
         ("--map kernel-pca --checkpoint state", "--checkpoint: the map kernel-pca has no training"),
         ("--map nystroem --hidden 3", "--hidden: the map nystroem has no parameter"),
         ("--map nystroem --recipe paper", "--recipe paper sets parameters of the autoencoder"),
-        ("--map nystroem --set decoder__alphas=[1]", "needs a decoder: add --set decoder=NAME"),
+        (
+            "--map nystroem --set decoder__alphas=[1]",
+            "name the decoder first, such as --set decoder=ridge",
+        ),
     ],
 )
 def test_a_map_rejects_the_options_of_another(options, message, folder, tmp_path):

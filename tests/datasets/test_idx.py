@@ -1,4 +1,4 @@
-"""Tests of the IDX reader: what is valid comes back exactly, what is not says why."""
+"""Tests of the IDX reader: valid files come back exactly, others raise an error that says why."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ INVALID = [
 @pytest.mark.parametrize("compress", [bytes, gzip.compress], ids=["plain", "gzip"])
 @pytest.mark.parametrize(("content", "message"), INVALID)
 def test_invalid_content(tmp_path: Path, content: bytes, message: str, compress: Any) -> None:
-    """Each fault is named, together with the file and what was expected."""
+    """Each fault is named, with the file and the remedy."""
     path = write(tmp_path / "a.gz", compress(content))
     with pytest.raises(DataFileError, match=re.escape(str(path)) + " " + message):
         read_idx(path)
@@ -195,7 +195,7 @@ def test_load_idx_of_no_images(tmp_path: Path) -> None:
 def test_load_idx_swapped_files(
     tmp_path: Path, images: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8]
 ) -> None:
-    """Wrong dimensions: the message says what came and what was expected, for both files."""
+    """Wrong dimensions: the message names the shape found and the shape expected."""
     image_file = write(tmp_path / "images", to_idx(images))
     label_file = write(tmp_path / "labels", to_idx(labels))
     with pytest.raises(DataFileError, match=r"labels has uint8 .* \(5,\): expected images"):

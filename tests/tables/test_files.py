@@ -1,4 +1,4 @@
-"""Files: what users have is read, and what is wrong is named by file, line and column."""
+"""Files of users are read, and each fault is named by file, line and column."""
 
 import gzip
 import io

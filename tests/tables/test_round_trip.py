@@ -1,4 +1,4 @@
-"""The law of tables: what is written comes back, in any format, in pieces of any size."""
+"""The law of tables: they come back as written, in any format, in pieces of any size."""
 
 import gzip
 
@@ -174,7 +174,7 @@ def test_a_full_disk_names_the_folder(tmp_path, monkeypatch):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-# --- what cannot be written ----------------------------------------------------------------------
+# --- limits of the formats -----------------------------------------------------------------------
 
 
 def test_no_header_is_written_that_would_be_read_as_a_row(tmp_path):

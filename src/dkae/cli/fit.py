@@ -91,6 +91,8 @@ def fit(
 
     In several processes: torchrun --nproc-per-node 2 -m dkae fit DATA -o FILE.
     """
+    import numpy as np
+
     from dkae.persistence import save
     from dkae.training import remove_checkpoint
 
@@ -110,7 +112,8 @@ def fit(
         model.fit(table.rows, table.labels(), gram=prior, **given)
     if os.environ.get("RANK", "0") != "0":  # all have the same model, and the first one writes it
         return
-    _set_names(model, table.names)
+    if table.names is not None:  # as scikit-learn keeps those of a data frame
+        model.feature_names_in_ = np.array(table.names, dtype=object)
     with naming_file(out):
         save(model, out)
     if checkpoint is not None:
@@ -134,14 +137,6 @@ def log_to_stderr() -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
-
-
-def _set_names(model: Any, names: list[str] | None) -> None:
-    """Keep the names of the features, as scikit-learn does for a data frame."""
-    import numpy as np
-
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
 
 
 def _quality(model: Any) -> str:

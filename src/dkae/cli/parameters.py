@@ -14,7 +14,6 @@ MAPS = {
     "kernel-pca": "KernelPCA",
 }
 _DECODERS = {"ridge": "RidgeDecoder", "kernel_ridge": "KernelRidgeDecoder", "mlp": "MLPDecoder"}
-_KERNELS = {"pck": "ProbabilisticClusterKernel", "forest": "ForestKernel"}
 
 
 def build_map(map_name: str, recipe: str | None, params: Mapping[str, tuple[str, Any]]) -> Any:
@@ -42,7 +41,7 @@ def build_map(map_name: str, recipe: str | None, params: Mapping[str, tuple[str,
         )
     for name in sorted(params, key=lambda name: name.count("__")):  # parts before their parts
         option, value = params[name]
-        _make_part(model, name, option)
+        _make_part(model, name)
         _check_known(model, map_name, name, option)
         model.set_params(**{name: value})
     return model
@@ -82,54 +81,42 @@ def parse(text: str) -> Any:
         return text
 
 
-def _make_part(model: Any, name: str, option: str) -> None:
-    """Set the part that a nested name reaches into, if the model names it by a word so far."""
+def _make_part(model: Any, name: str) -> None:
+    """Set the part that a nested name reaches into, if it is given by a word or not at all."""
     part, nested, _ = name.partition("__")
     value = getattr(model, part, None)
-    if nested and part in _PARTS and not hasattr(value, "set_params"):
-        model.set_params(**{part: _PARTS[part](model, value, option)})
+    if nested and not hasattr(value, "set_params"):
+        model.set_params(**{part: _part(model, part, value)})
 
 
-def _kernel(model: Any, value: Any, option: str) -> Any:
-    from dkae import kernels
+def _part(model: Any, part: str, value: Any) -> Any:
+    """Return the object for a word, or the word if it has none."""
+    if part == "kernel":
+        from dkae.kernels import make_kernel
 
-    if value in _KERNELS:
-        return getattr(kernels, _KERNELS[value])(random_state=model.random_state)
-    return kernels.PairwiseKernel(value, gamma=model.gamma)
+        return make_kernel(value, gamma=model.gamma, random_state=model.random_state)
+    if part == "network":
+        from dkae.networks import Stack  # type: ignore[attr-defined]  # comes with the maps
 
+        return Stack()
+    if part == "optimization":
+        from dkae.training import Optimization
 
-def _network(model: Any, value: Any, option: str) -> Any:
-    from dkae.networks import Stack  # type: ignore[attr-defined]  # comes with the maps
+        return Optimization()
+    if part == "decoder" and value in _DECODERS:
+        from dkae import decoders
 
-    return Stack()
-
-
-def _optimization(model: Any, value: Any, option: str) -> Any:
-    from dkae.training import Optimization
-
-    return Optimization()
-
-
-def _decoder(model: Any, value: Any, option: str) -> Any:
-    from dkae import decoders
-
-    if value not in _DECODERS:
-        names = ", ".join(_DECODERS)
-        raise ValueError(f"{option} needs a decoder: add --set decoder=NAME, one of {names}")
-    return getattr(decoders, _DECODERS[value])()
-
-
-_PARTS = {
-    "kernel": _kernel,
-    "network": _network,
-    "optimization": _optimization,
-    "decoder": _decoder,
-}
+        return getattr(decoders, _DECODERS[value])()
+    return value
 
 
 def _check_known(model: Any, map_name: str, name: str, option: str) -> None:
     known = model.get_params()
-    if name not in known:
-        nearest = get_close_matches(name, known, n=1)
-        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        raise ValueError(f"{option}: the map {map_name} has no parameter {name!r}{hint}")
+    if name in known:
+        return
+    nearest = get_close_matches(name, known, n=1)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    part, nested, _ = name.partition("__")
+    if nested and part in known and not hasattr(getattr(model, part), "set_params"):
+        hint = f": name the {part} first, such as --set {part}=ridge"
+    raise ValueError(f"{option}: the map {map_name} has no parameter {name!r}{hint}")

@@ -133,7 +133,7 @@ def choose(
     Parameters
     ----------
     header : Header
-        The columns that there are.
+        The columns of the file.
     layout : Layout
         Columns as the user gives them.
     wanted : sequence of str or int, optional
