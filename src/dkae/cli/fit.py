@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -93,6 +92,7 @@ def fit(
     """
     import numpy as np
 
+    from dkae._support.processes import speaks
     from dkae.persistence import save
     from dkae.training import remove_checkpoint
 
@@ -110,7 +110,7 @@ def fit(
     prior = None if gram is None else read_matrix(gram)
     with nullcontext() if quiet else log_to_stderr(), _explaining_interrupts(checkpoint):
         model.fit(table.rows, table.labels(), gram=prior, **given)
-    if os.environ.get("RANK", "0") != "0":  # all have the same model, and the first one writes it
+    if not speaks():  # all processes have the same model, and the first one writes it
         return
     if table.names is not None:  # as scikit-learn keeps those of a data frame
         model.feature_names_in_ = np.array(table.names, dtype=object)
