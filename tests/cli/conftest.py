@@ -1,29 +1,46 @@
-"""Files in every format, a fitted model, and a training that must not happen."""
+"""Files in every format, and fitted models."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from dkae import DeepKernelizedAutoencoder
-from tests.cli.helpers import TINY, make_estimator, succeed
+from tests.cli.helpers import NAMES, TINY, make_estimator, succeed
 
 
 @pytest.fixture(scope="module")
 def rows():
-    return np.random.default_rng(0).random((40, 6), dtype=np.float32)
+    return np.random.default_rng(0).random((40, 4), dtype=np.float32)
 
 
 @pytest.fixture(scope="module")
 def folder(rows, tmp_path_factory):
-    """Return a folder with the same rows in every format, and a fitted model."""
+    """Return a folder with the same rows in every format, and fitted models.
+
+    Tables have an index and a label too, and their columns stand in another order.
+    """
     folder = tmp_path_factory.mktemp("inputs")
     np.save(folder / "rows.npy", rows)
-    np.savez(folder / "rows.npz", rows)
     np.savez(folder / "two.npz", rows=rows, gram=rows @ rows.T)
     np.save(folder / "gram.npy", rows @ rows.T)
-    bare = "".join(",".join(f"{x:.9g}" for x in row) + "\n" for row in rows)
-    (folder / "bare.csv").write_text(bare, encoding="utf-8")
-    (folder / "header.csv").write_text("a,b,c,d,e,f\n" + bare, encoding="utf-8")
+    columns = dict(zip(NAMES, rows.T, strict=True))
+    columns = dict(reversed(columns.items()))
+    ids, kinds = [f"{i:03}" for i in range(len(rows))], ["cat", "a\rdog"] * (len(rows) // 2)
+    table = pa.table({"id": ids} | columns | {"kind": kinds})
+    pa.parquet.write_table(table, folder / "rows.parquet")
+    pa.csv.write_csv(table, folder / "rows.csv")
+    options = pa.csv.WriteOptions(delimiter="\t")
+    pa.csv.write_csv(table.select(NAMES), folder / "clean.tsv", options)
+    named = ["--columns", ",".join(f'"{name}"' for name in NAMES)]
     succeed("fit", folder / "rows.npy", "-o", folder / "model.safetensors", *TINY)
+    succeed("fit", folder / "rows.csv", "-o", folder / "named.safetensors", *TINY, *named)
+    gaps = np.array(rows)
+    gaps[31, 2] = np.nan
+    np.save(folder / "gaps.npy", gaps)
+    missing = ["--set", "missing=mask"]
+    succeed("fit", folder / "gaps.npy", "-o", folder / "gaps.safetensors", *TINY, *missing)
     return folder
 
 

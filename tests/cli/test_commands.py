@@ -1,29 +1,32 @@
-"""The command line does what the Python API does."""
+"""The command line does what the Python API does, with tables of any format."""
 
+import json
 import shlex
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import dkae
-from dkae import load
+from dkae import codespace, load
 from dkae.cli import main
-from dkae.datasets.files import load_dataset, read_array
-from dkae.training import Trainer
+from dkae.tables import Layout, read_table
 from tests.cli.helpers import (
+    BESIDE,
     COMMANDS,
-    ENDINGS,
     EXAMPLES,
-    SOURCES,
+    NAMES,
     TINY,
+    fail,
     make_estimator,
     run,
     run_python,
     succeed,
 )
+
+SOURCES = ["rows.npy", "two.npz:rows", "rows.csv", "rows.parquet", "clean.tsv"]
+OUTPUTS = [".npy", ".csv", ".tsv", ".parquet"]
 
 # --- help and version ----------------------------------------------------------------------------
 
@@ -39,38 +42,49 @@ def test_console_script_is_this_function():
 
 @pytest.mark.parametrize("args", [[], *([name] for name in COMMANDS)], ids=" ".join)
 def test_help_has_an_example(args):
-    assert "\n  Example:\n    dkae " in succeed(*args, "--help").stdout
-
-
-@pytest.mark.parametrize("args", [["-h"], ["fit", "-h"]], ids=" ".join)
-def test_short_help_option(args):
-    assert "Example:" in succeed(*args).stdout
+    assert "\n  Example:\n    dkae " in succeed(*args, "-h").stdout
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_help_does_not_wrap_an_example(example):
-    pages = "\n".join(succeed(*args, "--help").stdout for args in ([], *([n] for n in COMMANDS)))
-    assert f"    {example}\n" in pages
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_example_is_valid_usage(example, tmp_path, monkeypatch):
+def test_an_example_is_valid_usage_and_is_not_wrapped(example, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("model.safetensors", "codes.npy", "rows.csv", "gram.npy"):
         Path(name).touch()
     _, name, *args = shlex.split(example)
-    context = main.commands[name].make_context(name, args)
-    assert context.params
+    if "-o model.safetensors" in example:
+        Path("model.safetensors").unlink()
+    assert main.commands[name].make_context(name, args).params
+    pages = "\n".join(succeed(*args, "--help").stdout for args in ([], [name]))
+    assert f"    {example}\n" in pages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [["--help"], ["--version"], ["fit", "--help"]], ids=" ".join)
 def test_help_imports_nothing_heavy(args):
     code = (
         "import sys; from dkae.cli import main; main(sys.argv[1:], standalone_mode=False);"
-        "print(*{'torch', 'sklearn', 'numpy', 'scipy'} & set(sys.modules), file=sys.stderr)"
+        "print(*{'torch', 'sklearn', 'numpy', 'scipy', 'pyarrow'} & set(sys.modules),"
+        "file=sys.stderr)"
     )
     result = run_python(code, *args)
     assert (result.returncode, result.stderr) == (0, "\n")
+
+
+@pytest.mark.slow
+def test_threads_are_calmed_before_torch_is_imported(folder, monkeypatch):
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    code = """if True:
+        import os, sys
+        class Spy:
+            def find_spec(self, name, path=None, target=None):
+                if name == "torch":
+                    print(os.environ.get("GOMP_SPINCOUNT"))
+        sys.meta_path.insert(0, Spy())
+        from dkae.cli import main
+        main(["score", "model.safetensors", "rows.npy"])"""
+    monkeypatch.chdir(folder)
+    assert run_python(code).stdout.splitlines()[0] == "10000"
 
 
 # --- the same as the Python API ------------------------------------------------------------------
@@ -78,196 +92,179 @@ def test_help_imports_nothing_heavy(args):
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_fit_equals_the_python_api(source, folder, rows, model, tmp_path):
-    succeed("fit", folder / source, "-o", tmp_path / "m.safetensors", *TINY)
+    beside = BESIDE if source in ("rows.csv", "rows.parquet") else []
+    printed = succeed("fit", folder / source, "-o", tmp_path / "m.safetensors", *TINY, *beside)
     loaded = load(tmp_path / "m.safetensors")
-    names = getattr(loaded, "feature_names_in_", None)
-    assert (names is not None) == (source == "header.csv")
-    named = rows if names is None else pd.DataFrame(rows, columns=names)
-    np.testing.assert_array_equal(loaded.transform(named), model.transform(rows))
+    assert printed.stdout.startswith(f"{tmp_path / 'm.safetensors'}: 40 rows -> 4 components")
+    assert printed.stdout.count("\n") == 1
+    assert printed.stderr == ""
+    turned = rows[:, ::-1] if beside else rows
+    names = {"rows.csv": NAMES[::-1], "rows.parquet": NAMES[::-1], "clean.tsv": NAMES}.get(source)
+    assert list(getattr(loaded, "feature_names_in_", [])) == (names or [])
+    expected = make_estimator().fit(turned)
+    np.testing.assert_array_equal(codes_of(loaded, turned), expected.transform(turned))
 
 
-def test_fit_prints_the_last_value_of_each_loss(folder, model, tmp_path):
-    """That of the alignment is of the epoch before the decoder learns alone."""
-    options = [*TINY, "--set", "decoder_max_iter=1"]
-    printed = succeed("fit", folder / "rows.npy", "-o", tmp_path / "m.safetensors", *options).stdout
-    history = load(tmp_path / "m.safetensors").history_
-    assert "alignment_loss" not in history[-1]
-    last = history[-1] | {"alignment_loss": history[-2]["alignment_loss"]}
-    for name in ("loss", "reconstruction_loss", "alignment_loss"):
-        assert f" {name} {last[name]:.5g}" in printed
+def codes_of(fitted, rows):
+    """Return codes without the names, of which scikit-learn warns."""
+    vars(fitted).pop("feature_names_in_", None)
+    return fitted.transform(rows)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_transform_equals_the_python_api(ending, folder, rows, model, tmp_path):
-    out = tmp_path / f"codes{ending}"
-    succeed("transform", folder / "model.safetensors", folder / "rows.npy", "-o", out)
-    codes = read_array(str(out))
-    assert codes.dtype == np.float32
-    np.testing.assert_array_equal(codes, model.transform(rows))
-
-
+@pytest.mark.parametrize("ending", OUTPUTS)
 @pytest.mark.parametrize("source", SOURCES)
-def test_transform_reads_every_format(source, folder, rows, model, tmp_path):
-    out = tmp_path / "codes.npy"
-    succeed("transform", folder / "model.safetensors", folder / source, "-o", out)
-    np.testing.assert_array_equal(np.load(out), model.transform(rows))
-
-
-@pytest.mark.parametrize("rows_ending", ENDINGS)
-@pytest.mark.parametrize("codes_ending", ENDINGS)
-def test_inverse_equals_the_python_api(codes_ending, rows_ending, folder, rows, model, tmp_path):
-    saved, codes = folder / "model.safetensors", tmp_path / f"codes{codes_ending}"
-    back = tmp_path / f"back{rows_ending}"
-    succeed("transform", saved, folder / "rows.npy", "-o", codes)
+def test_there_and_back(source, ending, folder, rows, tmp_path):
+    """Columns are found by the names of the model, and the others are mentioned."""
+    named = source in ("rows.csv", "rows.parquet", "clean.tsv")
+    saved = folder / ("named.safetensors" if named else "model.safetensors")
+    codes, back = tmp_path / f"codes{ending}", tmp_path / f"back{ending}"
+    found = succeed("transform", saved, folder / source, "-o", codes)
+    assert found.stdout == f"{codes}: codes of shape (40, 4)\n"
+    mention = f"{folder / source}: the model does not use 'id', 'kind'\n"
+    assert found.stderr == (mention if source in ("rows.csv", "rows.parquet") else "")
+    expected = codes_of(load(saved), rows)
+    np.testing.assert_array_equal(read_table(str(codes)).rows, expected)
     succeed("inverse", saved, codes, "-o", back)
-    expected = model.inverse_transform(model.transform(rows))
-    np.testing.assert_array_equal(read_array(str(back)), expected)
+    table = read_table(str(back))
+    np.testing.assert_array_equal(table.rows, load(saved).inverse_transform(expected))
+    if ending != ".npy":
+        assert table.names == (NAMES if named else ["x0", "x1", "x2", "x3"])
 
 
-def test_built_in_data_set_there_and_back(tmp_path):
-    digits = load_dataset("digits")
-    saved, codes, back = (tmp_path / name for name in ("m.safetensors", "c.npy", "b.npy"))
-    succeed("fit", "digits", "-o", saved, *TINY)
-    succeed("transform", saved, "digits", "-o", codes)
-    succeed("inverse", saved, codes, "-o", back)
-    expected = make_estimator().fit(digits)
-    np.testing.assert_array_equal(np.load(codes), expected.transform(digits))
-    np.testing.assert_array_equal(np.load(back), expected.inverse_transform(np.load(codes)))
+@pytest.mark.parametrize("ending", OUTPUTS[1:])
+def test_index_and_label_are_carried(ending, folder, tmp_path):
+    codes, back = tmp_path / f"codes{ending}", tmp_path / "back.csv"
+    saved = folder / "named.safetensors"
+    assert not succeed("transform", saved, folder / "rows.csv", "-o", codes, *BESIDE).stderr
+    assert not succeed("inverse", saved, codes, "-o", back, *BESIDE).stderr
+    before, after = (read_table(str(p), Layout(index="id", label="kind")) for p in (codes, back))
+    source = read_table(str(folder / "rows.csv"), Layout(index="id", label="kind"))
+    for table in (before, after):
+        assert table.index.values.to_pylist() == source.index.values.to_pylist()
+        assert table.label.values.to_pylist() == source.label.values.to_pylist()
+    assert before.names == [f"deepkernelizedautoencoder{i}" for i in range(4)]
+    assert after.names == NAMES
 
 
-def test_csv_of_codes_has_the_feature_names_as_header(folder, tmp_path):
-    out = tmp_path / "codes.csv"
-    succeed("transform", folder / "model.safetensors", folder / "rows.npy", "-o", out)
-    names = [f"deepkernelizedautoencoder{i}" for i in range(4)]
-    assert out.read_text(encoding="utf-8").splitlines()[0] == ",".join(names)
+def test_drop_leaves_out_columns_without_a_word(folder, tmp_path):
+    out, drop = ["-o", tmp_path / "codes.npy"], ["--drop", "kind, id"]
+    assert not succeed(
+        "transform", folder / "named.safetensors", folder / "rows.csv", *out, *drop
+    ).stderr
+    succeed("fit", folder / "rows.csv", "-o", tmp_path / "m.safetensors", *TINY, *drop)
+    assert list(load(tmp_path / "m.safetensors").feature_names_in_) == NAMES[::-1]
 
 
-def test_a_process_of_its_own_gives_the_same_file(folder, tmp_path):
-    args = ["fit", str(folder / "rows.npy"), "-o", str(tmp_path / "m.safetensors"), *TINY]
-    result = run_python("from dkae.cli import main; main()", *args)
-    assert (result.returncode, result.stderr) == (0, "")
-    loaded, here = load(tmp_path / "m.safetensors"), load(folder / "model.safetensors")
-    assert loaded.get_params() == here.get_params()
-    # Another process may have another number of threads, and so other last digits.
-    for name, tensor in here.network_.state_dict().items():
-        np.testing.assert_allclose(loaded.network_.state_dict()[name], tensor, atol=1e-5)
+def test_codes_of_other_names_are_taken_in_their_order(folder, rows, model, tmp_path):
+    codes = model.transform(rows)
+    np.savetxt(tmp_path / "c.csv", codes, "%.9g", ",", header="p,q,r,s", comments="")
+    succeed("inverse", folder / "model.safetensors", tmp_path / "c.csv", "-o", tmp_path / "b.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), model.inverse_transform(codes))
 
 
-# --- options -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("option", "name", "value"),
-    [
-        ("--set tied_weights=false", "tied_weights", False),
-        ("--set max_grad_norm=0.5", "max_grad_norm", 0.5),
-        ("--set activation=tanh", "activation", "tanh"),
-        ("--set hidden_layer_sizes=[3,2]", "hidden_layer_sizes", [3, 2]),
-        ("--set max_grad_norm=null", "max_grad_norm", None),
-        ("--components 3", "n_components", 3),
-        ("--hidden 5,3", "hidden_layer_sizes", (5, 3)),
-        ("--hidden ''", "hidden_layer_sizes", ()),
-        ("--kernel laplacian", "kernel", "laplacian"),
-        ("--gamma 0.5", "gamma", 0.5),
-        ("--gamma scale", "gamma", "scale"),
-        ("--alignment-weight 0.3", "alignment_weight", 0.3),
-        ("--max-iter 2", "max_iter", 2),
-        ("--steps-per-epoch 3", "steps_per_epoch", 3),
-        ("--steps-per-epoch samples", "steps_per_epoch", "samples"),
-        ("--batch-size 7", "batch_size", 7),
-        ("--input-noise 0.1", "input_noise", 0.1),
-        ("--device cpu", "device", "cpu"),
-        ("--seed 5", "random_state", 5),
-        ("--recipe paper --set pretrain_max_iter=1", "code_activation", "sigmoid"),
-    ],
-)
-def test_option_reaches_the_estimator(option, name, value, folder, tmp_path):
-    out = tmp_path / "m.safetensors"
-    succeed("fit", folder / "rows.npy", "-o", out, *TINY, *shlex.split(option))
-    assert load(out).get_params()[name] == value
-
-
-def test_untied_weights_are_trained(folder, tmp_path):
-    out = tmp_path / "m.safetensors"
+def test_denoise_equals_the_function(folder, rows, model, tmp_path):
+    """Without a number of components it is half of so narrow a code; clean rows need no label."""
+    out, saved = tmp_path / "clean.csv", folder / "named.safetensors"
     succeed(
-        "fit",
-        folder / "rows.npy",
-        "-o",
-        out,
-        *TINY,
-        "--set",
-        "network=stacked",
-        "--set",
-        "tied_weights=false",
+        "denoise", saved, folder / "rows.csv", "--clean", folder / "clean.tsv", "-o", out, *BESIDE
     )
-    assert all(layer.decoder_weight is not None for layer in load(out).network_.layers)
+    table = read_table(str(out), Layout(index="id", label="kind"))
+    np.testing.assert_allclose(table.rows, codespace.denoise(model, rows, rows, 2), atol=1e-6)
+    succeed("denoise", saved, folder / "rows.csv", "--clean", folder / "rows.csv", "-o", out,
+            "--force", "--components", 3)  # fmt: skip
+    expected = codespace.denoise(model, rows, rows, 3)
+    np.testing.assert_allclose(read_table(str(out)).rows, expected, atol=1e-6)
 
 
-def test_false_as_python_spells_it_is_not_taken_for_true(folder, tmp_path):
-    out = tmp_path / "m.safetensors"
-    params = ("--set", "network=stacked", "--set", "tied_weights=False")
-    result = run("fit", folder / "rows.npy", "-o", out, *TINY, *params)
-    assert result.exit_code == 1 or load(out).network_.layers[0].decoder_weight is not None
+def test_interpolate_equals_the_function(folder, rows, model, tmp_path):
+    out = tmp_path / "path.csv"
+    args = ["--between", 3, 7, "--steps", 5, "-o", out]
+    succeed("interpolate", folder / "named.safetensors", folder / "rows.parquet", *args)
+    expected = codespace.interpolate(model, rows[3], rows[7], 5)
+    np.testing.assert_allclose(read_table(str(out)).rows, expected, atol=1e-6)
 
 
-def test_another_seed_gives_another_model(folder, rows, model, tmp_path):
-    out = tmp_path / "m.safetensors"
-    succeed("fit", folder / "rows.npy", "-o", out, *TINY, "--seed", 1)
-    assert not np.array_equal(load(out).transform(rows), model.transform(rows))
-
-
-@pytest.mark.filterwarnings("ignore:.* does not hold a kernel")
+@pytest.mark.filterwarnings("ignore:.* does not hold a kernel", "ignore:the file lacks")
 @pytest.mark.parametrize("gram", ["gram.npy", "two.npz:gram"])
-def test_gram_is_used_in_place_of_the_kernel(gram, folder, rows, tmp_path):
+def test_gram_is_used_instead_of_the_kernel(gram, folder, rows, tmp_path):
     out = tmp_path / "m.safetensors"
     succeed("fit", folder / "rows.npy", "-o", out, *TINY, "--gram", folder / gram)
     expected = make_estimator().fit(rows, gram=rows @ rows.T)
     np.testing.assert_array_equal(load(out).transform(rows), expected.transform(rows))
+    assert "pass gram=" in fail("score", out, folder / "rows.npy")
 
 
-def test_quiet_leaves_one_line(folder, tmp_path):
-    result = succeed("fit", folder / "rows.npy", "-o", tmp_path / "m.safetensors", *TINY)
-    assert result.stderr == ""
-    assert "40 rows -> 4 components" in result.stdout
-    assert result.stdout.count("\n") == 1
+def test_labels_reach_fit(folder, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        dkae.DeepKernelizedAutoencoder, "fit", lambda self, X, y, **options: seen.append(y)
+    )
+    run("fit", folder / "rows.csv", "-o", tmp_path / "m.safetensors", *TINY, *BESIDE)
+    assert seen[0].tolist() == ["cat", "a\rdog"] * 20
 
 
-def test_progress_bar_goes_to_standard_error(folder, tmp_path):
+# --- units and gaps ------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:feature .* of the squared distances")
+def test_bytes_are_scaled_by_every_command(rows, tmp_path):
+    pixels = (rows * 255).astype(np.uint8)
+    np.save(tmp_path / "bytes.npy", pixels)
+    np.save(tmp_path / "scaled.npy", pixels / np.float32(255))
+    results = []
+    for source, more in (("bytes.npy", ["--scale", 255]), ("scaled.npy", [])):
+        data, saved, out = (tmp_path / name for name in (source, f"{source}.safetensors", "o.npy"))
+        succeed("fit", data, "-o", saved, *TINY, *more)
+        found = [saved.read_bytes()]
+        for command in (
+            ["transform", saved, data],
+            ["denoise", saved, data, "--clean", data],
+            ["interpolate", saved, data, "--between", 0, 39],
+        ):
+            succeed(*command, "-o", out, "--force", *more)
+            found.append(out.read_bytes())
+        found.append(json.loads(succeed("score", saved, data, *more).stdout))
+        results.append(found)
+    assert results[0] == results[1]
+
+
+def test_gaps_work_in_every_command(folder, tmp_path):
+    saved, data, out = folder / "gaps.safetensors", folder / "gaps.npy", tmp_path / "o.csv"
+    for command in (
+        ["transform", saved, data],
+        ["inverse", saved, tmp_path / "codes.csv"],
+        ["denoise", saved, data, "--clean", data],
+        ["interpolate", saved, data, "--between", 0, 31],
+    ):
+        succeed(*command, "-o", out, "--force")
+        table = read_table(str(out))
+        assert np.isfinite(table.rows).all()
+        if command[0] == "transform":
+            out.rename(tmp_path / "codes.csv")
+    line = fail("transform", folder / "model.safetensors", data, "-o", out, "--force")
+    assert "gaps.npy, row 31 (from 0), column 2: a gap; fill it" in line
+
+
+# --- progress and the end of a fit ---------------------------------------------------------------
+
+
+def test_redirected_progress_is_a_log_with_the_time(folder, tmp_path):
     options = [option for option in TINY if option != "--quiet"]
     result = succeed("fit", folder / "rows.npy", "-o", tmp_path / "m.safetensors", *options)
-    assert "fine-tuning" in result.stderr
+    lines = result.stderr.splitlines()
+    assert len(lines) > 0
+    assert all(line[2:6:3] == "::" for line in lines)
     assert result.stdout.count("\n") == 1
 
 
-@pytest.mark.parametrize("kernel", ["pck", "forest"])
-def test_ensembles_are_kernels_by_name(kernel, tmp_path):
-    out = tmp_path / "model.safetensors"
-    succeed("fit", "digits", "-o", out, "--kernel", kernel, *TINY)
-    assert load(out).transform(load_dataset("digits")).shape == (1797, 4)
+def test_a_terminal_shows_a_bar(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes standard error for a terminal
+    args = ["transform", folder / "model.safetensors", folder / "rows.npy"]
+    assert "rows" in succeed(*args, "-o", tmp_path / "c.npy").stderr
 
 
-def test_fit_goes_on_from_a_checkpoint(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("dkae.training.checkpoint.EVERY_SECONDS", 0)
-    fitting = ("fit", folder / "rows.npy", *TINY, "--max-iter", 3)
-    succeed(*fitting, "-o", tmp_path / "whole.safetensors")
-    broken = (*fitting, "-o", tmp_path / "broken.safetensors", "--checkpoint", tmp_path / "state")
-    with monkeypatch.context() as patch:
-        # Stop in the third epoch of five steps.
-        steps, step = iter([None] * 12), Trainer.train_step
-        patch.setattr(Trainer, "train_step", lambda *a: _next_or_stop(steps) or step(*a))
-        result = run(*broken)
-        assert result.exit_code == 130
-        assert f"the same command goes on from {tmp_path / 'state'}" in result.stderr
-    assert (tmp_path / "state").exists()
-    succeed(*broken)
-    assert not (tmp_path / "state").exists()
-    whole, resumed = (load(tmp_path / f"{name}.safetensors") for name in ("whole", "broken"))
-    X = np.load(folder / "rows.npy")
-    assert np.array_equal(whole.transform(X), resumed.transform(X))
-
-
-def _next_or_stop(steps):
-    try:
-        next(steps)
-    except StopIteration:
-        raise KeyboardInterrupt from None
+def test_only_the_first_of_several_processes_writes(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("dkae._support.processes.speaks", lambda: False)
+    result = succeed("fit", folder / "rows.npy", "-o", tmp_path / "m.safetensors", *TINY)
+    assert result.stdout == ""
+    assert list(tmp_path.iterdir()) == []

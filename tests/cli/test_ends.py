@@ -1,4 +1,4 @@
-"""How commands end before their end: Ctrl-C, and an output that nobody reads or that is full."""
+"""Commands that end early: Ctrl-C, a closed pipe, a full disk."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ def test_ctrl_c_of_other_commands(command, folder, tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_ctrl_c_in_a_process_of_its_own(folder, tmp_path):
-    options = ["--set", "network=stacked", *TINY[:-1], "--max-iter", "1000000"]  # not quiet
+    options = [*TINY[:-1], "--max-iter", "1000000"]  # not quiet
     args = ["fit", "rows.npy", "-o", str(tmp_path / "m.safetensors"), *options]
     command = [sys.executable, "-c", f"{START}main({args})"]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
@@ -100,7 +100,7 @@ def test_what_was_written_stays_if_nobody_reads_what_is_said(folder, tmp_path, m
     def broken(*args, **kwargs):
         raise BrokenPipeError
 
-    monkeypatch.setattr("dkae.cli.tables.click.echo", broken)
+    monkeypatch.setattr("dkae.cli.streams.click.echo", broken)
     out = tmp_path / "codes.npy"
     run("transform", folder / "model.safetensors", folder / "rows.npy", "-o", out)
     assert np.load(out).shape == (40, 4)

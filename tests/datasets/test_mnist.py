@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
-import json
 import os
 import runpy
 import tracemalloc
 import zlib
 from pathlib import Path
-from typing import Any
-from urllib.error import URLError
 
 import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
-from dkae.datasets import DataFileError, fetch_mnist, load_idx, load_mnist20k, mnist
+from dkae.datasets import DataFileError, load_idx, load_mnist20k, mnist
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ORIGINAL = REPOSITORY.parent / "shared/data/mnist"
@@ -171,121 +167,3 @@ def test_script_reproduces_the_file(tmp_path: Path, capsys: pytest.CaptureFixtur
             np.testing.assert_array_equal(remade[name], shipped[name])
     if os.name == "posix" and ZLIB_OF_DATA_FILE == zlib.ZLIB_RUNTIME_VERSION:
         assert mnist.MNIST20K_SHA256 in printed
-
-
-class FakeOpenML:
-    """Stands in for `fetch_openml`: remembers how it was called, returns what OpenML would.
-
-    By default row i is full of i % 256, broadcast so that it takes no memory.
-    """
-
-    def __init__(self) -> None:
-        self.data = np.broadcast_to(np.arange(70_000.0)[:, None] % 256, (70_000, 784))
-        self.error: Exception | None = None
-        self.calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Bunch:
-        """Return pixels as float64 and labels as strings, as the liac-arff parser does."""
-        self.calls.append((args, kwargs))
-        if self.error is not None:
-            raise self.error
-        target = (np.arange(len(self.data)) % 10).astype(str).astype(object)
-        return Bunch(data=self.data, target=target, DESCR="mnist, from a fake")
-
-
-@pytest.fixture
-def openml(monkeypatch: pytest.MonkeyPatch) -> FakeOpenML:
-    """Replace `fetch_openml` by the fake."""
-    fake = FakeOpenML()
-    monkeypatch.setattr(mnist, "fetch_openml", fake)
-    return fake
-
-
-def test_fetch_converts(openml: FakeOpenML, tmp_path: Path) -> None:
-    """Floats become bytes, strings become integers, the split is the original one."""
-    digits = fetch_mnist(data_home=tmp_path)
-    assert digits.data.shape == (70_000, 784)
-    assert digits.data.dtype == np.uint8
-    np.testing.assert_array_equal(digits.data[:, 5], np.arange(70_000) % 256)
-    assert digits.target.dtype == np.int64
-    np.testing.assert_array_equal(digits.target, np.arange(70_000) % 10)
-    assert digits.images.shape == (70_000, 28, 28)
-    assert np.shares_memory(digits.data, digits.images)
-    np.testing.assert_array_equal(digits.train, np.arange(60_000))
-    np.testing.assert_array_equal(digits.test, np.arange(60_000, 70_000))
-    assert digits.DESCR == "mnist, from a fake"
-    assert digits.feature_names[-1] == "pixel784"
-
-
-@pytest.mark.parametrize("scaled", [False, True])
-def test_fetch_stores_images_row_by_row(openml: FakeOpenML, tmp_path: Path, scaled: bool) -> None:
-    """`images` is a view of `data` though the parser returns an array in column order."""
-    values = np.random.default_rng(0).integers(0, 256, (50, 784))
-    openml.data = np.asfortranarray(values.astype(np.float64))
-    digits = fetch_mnist(scaled=scaled, data_home=tmp_path)
-    assert digits.data.flags.c_contiguous
-    assert np.shares_memory(digits.data, digits.images)
-    np.testing.assert_array_equal(digits.data, (values / 255).astype("f4") if scaled else values)
-
-
-def test_fetch_scales_in_float32(openml: FakeOpenML, tmp_path: Path) -> None:
-    """Scaled data is float32 in [0, 1], made without a float64 copy (439 MB)."""
-    tracemalloc.start()
-    try:
-        digits = fetch_mnist(scaled=True, data_home=tmp_path)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert digits.data.dtype == np.float32
-    assert (digits.data.min(), digits.data.max()) == (0.0, 1.0)
-    assert np.shares_memory(digits.data, digits.images)
-    assert peak < 300e6
-
-
-def test_fetch_asks_for_the_cache(openml: FakeOpenML, tmp_path: Path) -> None:
-    """The dataset, the parser and the cache are spelled out."""
-    fetch_mnist(data_home=tmp_path)
-    expected = {
-        "version": 1,
-        "as_frame": False,
-        "parser": "liac-arff",
-        "cache": True,
-        "data_home": str(tmp_path),
-    }
-    assert openml.calls == [(("mnist_784",), expected)]
-
-
-def test_fetch_default_cache_is_that_of_sklearn(
-    openml: FakeOpenML, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without `data_home`, scikit-learn decides."""
-    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "home"))
-    fetch_mnist()
-    assert openml.calls[0][1]["data_home"] == str(tmp_path / "home")
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        URLError("no route to host"),
-        TimeoutError("timed out"),
-        http.client.IncompleteRead(b"half"),
-        json.JSONDecodeError("Expecting value", "<html>", 0),
-        EOFError("Compressed file ended"),
-    ],
-)
-def test_fetch_failure(openml: FakeOpenML, tmp_path: Path, error: Exception) -> None:
-    """A failed download says what failed and what works without a network."""
-    openml.error = error
-    message = r"mnist_784.*" + type(error).__name__ + r".*load_mnist20k\(\).*offline.*load_idx"
-    with pytest.raises(ConnectionError, match=message) as raised:
-        fetch_mnist(data_home=tmp_path)
-    assert raised.value.__cause__ is error
-
-
-def test_fetch_into_an_unusable_folder(openml: FakeOpenML, tmp_path: Path) -> None:
-    """A cache folder that cannot be made is not reported as a failed download."""
-    (tmp_path / "file").touch()
-    with pytest.raises(FileExistsError):
-        fetch_mnist(data_home=tmp_path / "file")
-    assert not openml.calls

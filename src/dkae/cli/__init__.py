@@ -10,17 +10,21 @@ from typing import Any
 import click
 
 from dkae import __version__
+from dkae._support.threads import calm_spinning
+from dkae.cli.commands import denoise, interpolate, inverse, transform
 from dkae.cli.errors import Interrupted, clear_errors
-from dkae.cli.models import COMMANDS
+from dkae.cli.fit import fit
+from dkae.cli.info import info
 from dkae.cli.options import example
 from dkae.cli.outputs import check_output, force_option, refuse_input
+from dkae.cli.score import score
 
 __all__ = ["Interrupted", "check_output", "example", "force_option", "main", "refuse_input"]
 
 #: The entry points of commands of other distributions.
 ENTRY_POINTS = "dkae.commands"
 #: Commands of the distribution dkae-study, which may not be installed.
-OF_THE_STUDY = ("demo", "report", "reproduce")
+STUDY_COMMANDS = ("demo", "report", "reproduce")
 
 
 class Commands(click.Group):
@@ -36,7 +40,7 @@ class Commands(click.Group):
         if cmd_name in (added := _added()):
             command: click.Command = added[cmd_name].load()
             return command
-        if cmd_name in OF_THE_STUDY:
+        if cmd_name in STUDY_COMMANDS:
             raise click.ClickException(
                 f"`dkae {cmd_name}` belongs to the study of the paper, a separate distribution: "
                 "pip install dkae-study"
@@ -44,7 +48,8 @@ class Commands(click.Group):
         return None
 
     def invoke(self, ctx: click.Context) -> Any:
-        with clear_errors():  # here, so that it holds for what other distributions add
+        calm_spinning()  # before a command imports torch
+        with clear_errors():  # here, so that it holds for commands of other distributions
             return super().invoke(ctx)
 
 
@@ -66,5 +71,5 @@ def main() -> None:
     """Explicit, invertible feature maps for any kernel: deep kernelized autoencoders."""
 
 
-for _command in COMMANDS:
+for _command in (fit, transform, inverse, denoise, interpolate, score, info):
     main.add_command(_command)

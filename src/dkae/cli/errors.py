@@ -1,4 +1,4 @@
-"""Every failure of a command is one line and an exit code; a traceback is for those who ask."""
+"""Every failure of a command is one line and an exit code; a traceback is shown on request."""
 
 import contextlib
 import os
@@ -9,39 +9,51 @@ from collections.abc import Iterator
 
 import click
 
-#: Set to anything, it shows where an error came from.
+#: If this variable is set, the traceback of an error is shown too.
 TRACEBACK = "DKAE_TRACEBACK"
 #: Characters at both ends of an error that are shown; a field of a table may have a megabyte.
 _SHOWN = 500
 
 
 class Interrupted(click.ClickException):
-    """Ctrl-C; a shell expects this number of it."""
+    """Ctrl-C; a shell expects this exit code."""
 
     exit_code = 130
 
 
 @contextlib.contextmanager
 def clear_errors() -> Iterator[None]:
-    """Turn whatever is raised into one line; warnings are one line each, too."""
+    """Turn any error into one line; warnings are one line each, too."""
     try:
         with warnings.catch_warnings():
-            # Columns are matched by name when a table is read; what a model gets is an array.
+            # Columns are matched by name when a table is read; models get arrays.
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             warnings.showwarning = _show_warning  # type: ignore[assignment]  # takes any
             yield
     except KeyboardInterrupt:
         raise Interrupted("interrupted") from None
     except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
-        raise  # for click; nobody reads what is written to a broken pipe
+        raise  # click handles them; a broken pipe has no reader
     except Exception as error:
         if os.environ.get(TRACEBACK):
             traceback.print_exc(file=sys.stderr)
-        raise click.ClickException(_who() + _describe(error)) from error
+        raise click.ClickException(_rank() + _describe(error)) from error
 
 
-def _who() -> str:
-    """Return who speaks, where torchrun has started several: all of them say what went wrong."""
+@contextlib.contextmanager
+def naming_file(path: object) -> Iterator[None]:
+    """Name the file in errors of the system that name none, such as a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or isinstance(error, BrokenPipeError):
+            raise
+        reason = error.strerror or str(error)
+        raise OSError(f"{path} cannot be written: {reason}") from error
+
+
+def _rank() -> str:
+    """Return the rank of this process under torchrun, where each process reports its errors."""
     rank, size = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
     return f"rank {rank}: " if rank and size not in ("", "1") else ""
 
@@ -55,33 +67,30 @@ def one_line(text: object) -> str:
 
 
 def _describe(error: Exception) -> str:
-    """Say what went wrong; what no check has foreseen is a bug."""
+    """Return the message for an error; one that no check has raised is a bug."""
     text = one_line(error)
     if isinstance(error, MemoryError) or _is_of_memory(error):
         return (
             f"this needs more memory than there is ({text[:200]}): pass fewer rows, a smaller "
             "--batch-size, or narrower layers"
         )
-    if isinstance(error, ValueError | OSError | FloatingPointError) or _is_of_another(error):
+    # The last one without importing torch for it.
+    expected = isinstance(error, ValueError | OSError | FloatingPointError)
+    if expected or type(error).__name__ == "LostProcessError":
         return text
     return (
-        f"{type(error).__name__}: {text}; this is a bug of dkae: please report it, with what "
-        f"{TRACEBACK}=1 shows"
+        f"{type(error).__name__}: {text}; this is a bug of dkae: please report it, with the output "
+        f"of {TRACEBACK}=1"
     )
 
 
-def _is_of_another(error: Exception) -> bool:
-    """Say whether another process of the run has failed; without importing torch for it."""
-    return type(error).__name__ == "LostProcessError"
-
-
 def _is_of_memory(error: Exception) -> bool:
-    """Say whether torch lacks memory, or cannot even count how much it would need."""
+    """Return whether torch lacks memory, or cannot count how much it would need."""
     signs = ("allocate", "out of memory", "overflowed", "overflow when unpacking")
     text = str(error).lower()
     return isinstance(error, RuntimeError | TypeError) and any(sign in text for sign in signs)
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:
-    """Show a warning as one line, without a line of code that says nothing to a user."""
+    """Show a warning as one line, without its line of code."""
     click.echo(f"Warning: {one_line(message)}", err=True)

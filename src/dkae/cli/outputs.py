@@ -1,7 +1,7 @@
-"""Outputs of commands: checked before any work, and never at the cost of a file.
+"""Outputs of commands: checked before any work.
 
-A file that exists is replaced with --force alone. One that the same command reads, or resumes from,
-is never replaced.
+No file is overwritten without --force. A file that the same command reads, or resumes from, is
+never overwritten.
 """
 
 import os
@@ -16,24 +16,28 @@ import click
 
 from dkae.cli.options import Command
 
-#: For click, which names the option before what is wrong with it.
+#: Endings of files of columns, which pyarrow writes.
+COLUMN_ENDINGS = (".csv", ".tsv", ".tab", ".parquet")
+#: Endings of files of rows.
+ROW_ENDINGS = (".npy", *COLUMN_ENDINGS)
+#: For click, which names the option before the problem.
 _OUT = "'-o' / '--out'"
 
-force_option = click.option("--force", is_flag=True, help="Replace a file that exists.")
+force_option = click.option("--force", is_flag=True, help="Overwrite a file that exists.")
 
 
-def output(endings: str, *, kept: Sequence[str] = ()) -> Callable[[Command], Command]:
+def output(endings: Sequence[str], *, kept: Sequence[str] = ()) -> Callable[[Command], Command]:
     """Add -o, for a file of one of the endings, and --force.
 
     `kept` names options with files that a command writes and later reads, such as a checkpoint:
-    they may exist, but must be no other file of the call.
+    they may exist, but must not be another file of the call.
     """
 
     def check(context: click.Context, parameter: click.Parameter, value: Path) -> Path:
-        if value.suffix not in endings.split():
-            raise click.BadParameter(f"{value} must end in one of {endings}")
-        if value.suffix == ".parquet" and None in map(find_spec, ("pandas", "pyarrow")):
-            raise click.BadParameter(f"{value} needs pandas: pip install 'dkae[table]'")
+        if value.suffix not in endings:
+            raise click.BadParameter(f"{value} must end in {' or '.join(endings)}")
+        if value.suffix in COLUMN_ENDINGS and find_spec("pyarrow") is None:
+            raise click.BadParameter(f"{value} needs pyarrow: pip install 'dkae[table]'")
         return value
 
     path = click.Path(dir_okay=False, writable=True, path_type=Path)
@@ -46,7 +50,7 @@ def output(endings: str, *, kept: Sequence[str] = ()) -> Callable[[Command], Com
         def checked(*, force: bool, **options: Any) -> Any:
             context = click.get_current_context()
             for name in ("out", *kept):
-                _refuse_other_files_of(context, name)
+                _check_other_files(context, name)
             check_output(options["out"], force=force)
             for name in kept:
                 if options[name] is not None:
@@ -59,28 +63,28 @@ def output(endings: str, *, kept: Sequence[str] = ()) -> Callable[[Command], Com
 
 
 def check_output(path: Path, *, force: bool) -> None:
-    """Refuse a file that is there already, or that cannot be written."""
+    """Raise if a file exists and `force` is not set, or if it cannot be written."""
     if path.exists() and not path.is_file():  # a device, for example
-        raise click.BadParameter(f"{path} is no ordinary file: pass another", param_hint=_OUT)
+        raise click.BadParameter(f"{path} is not a regular file: pass another", param_hint=_OUT)
     if path.exists() and not force:
         raise click.BadParameter(
-            f"{path} exists: pass another name, or --force to replace it", param_hint=_OUT
+            f"{path} exists: pass another name, or --force to overwrite it", param_hint=_OUT
         )
-    target = Path(os.path.realpath(path))  # what a link leads to
+    target = Path(os.path.realpath(path))  # the end of a link
     if target.is_symlink():
         raise click.BadParameter(f"{path} is a link to itself: remove it", param_hint=_OUT)
     check_folder(target)
 
 
 def check_folder(path: Path, option: str = _OUT) -> None:
-    """Refuse a file that its folder does not take: one like it is made there, and removed."""
+    """Raise if the folder takes no file of this name: one like it is made there, and removed."""
     folder = path.parent
     if not folder.is_dir():
         raise click.BadParameter(
             f"folder {folder} does not exist: make it, or pass another", param_hint=option
         )
     try:
-        # Named as the file that will replace the output once all is written.
+        # Named like the temporary file that replaces the output in the end.
         with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}.", suffix=path.suffix):
             pass
     except OSError as error:
@@ -91,7 +95,7 @@ def check_folder(path: Path, option: str = _OUT) -> None:
 
 
 def refuse_input(path: Path, source: str | Path, what: str, option: str = _OUT) -> None:
-    """Refuse to write to a file that is read: it would be lost."""
+    """Raise if an output is a file that is read: it would be lost."""
     if _is_same_file(path, source):
         raise click.BadParameter(
             f"{path} is the file of {what} too, which would be lost: pass another name",
@@ -99,8 +103,8 @@ def refuse_input(path: Path, source: str | Path, what: str, option: str = _OUT) 
         )
 
 
-def _refuse_other_files_of(context: click.Context, name: str) -> None:
-    """Refuse an output that any other argument of the call names, whatever it is for."""
+def _check_other_files(context: click.Context, name: str) -> None:
+    """Raise if any other argument of the call names the same file."""
     parameters = {p.name: p.get_error_hint(context) for p in context.command.params}
     path = context.params[name]
     for other, value in context.params.items():
@@ -109,12 +113,12 @@ def _refuse_other_files_of(context: click.Context, name: str) -> None:
 
 
 def _is_same_file(path: Path, source: str | Path) -> bool:
-    """Compare files by what they are: a link, or another way to write a path, is the same one."""
+    """Return whether two paths lead to one file, by links or another spelling."""
     stem, _, key = str(source).partition(".npz:")
     source = f"{stem}.npz" if key else source
     try:
         return path.samefile(source)
     except FileNotFoundError:  # such as two files that are yet to be written
         return os.path.realpath(path) == os.path.realpath(source)
-    except (OSError, ValueError):  # no name that a file could have
+    except (OSError, ValueError):  # not a possible name
         return False

@@ -1,4 +1,6 @@
-"""`dkae score`: how well codes represent the kernel, and what they must beat."""
+"""`dkae score`: how well codes represent the kernel, and the yardsticks to compare with."""
+
+from __future__ import annotations
 
 import json
 from pathlib import Path
@@ -6,15 +8,8 @@ from typing import Any
 
 import click
 
-from dkae.cli.options import DATA_HELP, MODEL, example
-from dkae.cli.tables import (
-    column_options,
-    load_model,
-    prior_gram,
-    read_matrix,
-    read_rows,
-    scale_option,
-)
+from dkae.cli.models import load_model, map_of, read_matrix, read_rows
+from dkae.cli.options import DATA_HELP, MODEL, column_options, example, scale_option
 
 
 @click.command(
@@ -28,7 +23,7 @@ from dkae.cli.tables import (
 @click.argument("data")
 @click.option("--gram", help="File with the Gram matrix of the rows, if the model has no kernel.")
 @click.option("--baselines", is_flag=True, help="Also Nystroem, PCA and kernel PCA of this width.")
-@click.option("--train", help="Rows that the baselines learn from; without it they learn DATA.")
+@click.option("--train", help="Rows that the baselines learn from; by default they learn DATA.")
 @column_options()
 @scale_option
 def score(
@@ -42,11 +37,12 @@ def score(
 ) -> None:
     """Measure on DATA how well codes represent the kernel and reconstruct the rows.
 
-    Prints JSON: the alignment A in [0, 1] beside that of a constant kernel, which is its floor; the
+    Prints JSON: the alignment A in [0, 1] and that of a constant kernel, which is its floor; the
     loss L_c; the centred alignment, whose floor is 0; the mean squared error; and R2, the share of
-    the variance that comes back. With --baselines the same of what the model must beat.
+    the variance that is reconstructed. Gaps do not count. With --baselines the same for the
+    methods that the model must beat.
     """
-    from dkae import kernels, metrics
+    from dkae import kernels
 
     if train is not None and not baselines:
         raise ValueError("--train is for --baselines, which is missing: add it, or leave out both")
@@ -54,19 +50,8 @@ def score(
     rows = read_rows(data, fitted, layout, scale)
     matrix = None if gram is None else read_matrix(gram)
     # First, because it raises if the kernel is missing.
-    prior = prior_gram(fitted, rows) if matrix is None else kernels.gram_of(matrix, rows)
-    codes = fitted.transform(rows)
-    back = fitted.inverse_transform(codes)
-    comparison = metrics.compare_grams(codes, prior)
-    result: dict[str, Any] = {
-        "rows": len(rows),
-        "alignment": max(0.0, comparison.alignment),
-        "constant_kernel": max(0.0, comparison.constant_alignment),
-        "alignment_loss": comparison.alignment_loss,
-        "centered_alignment": max(0.0, comparison.centered_alignment),
-        "reconstruction_mse": metrics.reconstruction_error(rows, back),
-        "r2": metrics.reconstruction_r2(rows, back),
-    }
+    prior = _prior_gram(fitted, rows) if matrix is None else kernels.gram_of(matrix, rows)
+    result = _measure(fitted, rows, prior)
     if baselines:
         from dkae.baselines import compare_with_baselines
 
@@ -79,3 +64,26 @@ def score(
         found = compare_with_baselines(fitted, rows, learnt, gram=matrix)
         result["baselines"] = [row._asdict() for row in found]
     click.echo(json.dumps(result, indent=2))
+
+
+def _prior_gram(fitted: Any, rows: Any) -> Any:
+    """Return the Gram matrix of the model's kernel, which sees rows after a pipeline's steps."""
+    model = map_of(fitted)
+    return model.prior_gram(rows if model is fitted else fitted[:-1].transform(rows))
+
+
+def _measure(fitted: Any, rows: Any, prior: Any) -> dict[str, Any]:
+    from dkae import metrics
+
+    codes = fitted.transform(rows)
+    comparison = metrics.compare_grams(codes, prior)
+    back = fitted.inverse_transform(codes)
+    return {
+        "rows": len(rows),
+        "alignment": max(0.0, comparison.alignment),
+        "constant_kernel": max(0.0, comparison.constant_alignment),
+        "alignment_loss": comparison.alignment_loss,
+        "centered_alignment": max(0.0, comparison.centered_alignment),
+        "reconstruction_mse": metrics.reconstruction_error(rows, back),
+        "r2": metrics.reconstruction_r2(rows, back),
+    }

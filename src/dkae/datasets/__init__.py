@@ -1,7 +1,7 @@
-"""The MNIST digits: a subset that ships with the package, the full set, and the IDX format."""
+"""The MNIST digits that ship with the package, and IDX, the format in which MNIST is published."""
 
 from dkae.datasets.errors import DataFileError
 from dkae.datasets.idx import load_idx, read_idx
-from dkae.datasets.mnist import fetch_mnist, load_mnist20k
+from dkae.datasets.mnist import load_mnist20k
 
-__all__ = ["DataFileError", "fetch_mnist", "load_idx", "load_mnist20k", "read_idx"]
+__all__ = ["DataFileError", "load_idx", "load_mnist20k", "read_idx"]

@@ -1,4 +1,4 @@
-"""What is raised for files of data."""
+"""The error for files of data."""
 
 
 class DataFileError(ValueError):

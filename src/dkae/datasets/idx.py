@@ -17,15 +17,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import Bunch
 
+from dkae._support.memory import total_memory
 from dkae.datasets.errors import DataFileError
-from dkae.datasets.sizes import check_fits
 
 __all__ = ["DataFileError", "load_idx", "read_idx"]
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-_LONGEST_HEADER = 4 + 4 * 255
-#: Bytes that are read at a time: memory is taken as they come, not as they are announced.
+#: Bytes that are read at a time: memory grows with the file, not with what its header announces.
 _PART = 2**20
 
 
@@ -54,17 +53,13 @@ def read_idx(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
     path = Path(path)
     with path.open("rb") as file:
         if file.peek(2)[:2] != _GZIP_MAGIC:
-            return _read(path, file, gzipped=False)
+            return _read(path, file)
         try:
             with gzip.GzipFile(fileobj=file) as decompressed:
-                return _read(path, decompressed, gzipped=True)
-        except EOFError as error:
+                return _read(path, decompressed)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise DataFileError(
-                f"{path} is a truncated gzip file of {path.stat().st_size} bytes: fetch it again"
-            ) from error
-        except (gzip.BadGzipFile, zlib.error) as error:
-            raise DataFileError(
-                f"{path} is a corrupt gzip file ({error}): fetch it again"
+                f"{path} is a damaged gzip file ({error}): fetch it again"
             ) from error
 
 
@@ -119,69 +114,38 @@ def _read_uint8(path: str | os.PathLike[str], what: str, ndim: int) -> npt.NDArr
     return values
 
 
-def _read(path: Path, file: IO[bytes] | gzip.GzipFile, *, gzipped: bool) -> npt.NDArray[Any]:
-    """Read what the header announces, and one byte more to see that it is all."""
-    content = bytearray(file.read(_LONGEST_HEADER))
-    _check_start(path, content, gzipped)
-    dtype, shape, start = _parse_header(path, content)
-    size = start + math.prod(shape) * dtype.itemsize
-    check_fits(path, size)
-    while len(content) <= size and (part := file.read(min(_PART, size + 1 - len(content)))):
-        content += part
-    _check_size(path, found=len(content), expected=size)
+def _read(path: Path, file: IO[bytes] | gzip.GzipFile) -> npt.NDArray[Any]:
+    """Read an array, and one byte more to see that the file ends there."""
+    start = _take(path, file, 4, "its header")
+    if any(start[:2]) or start[2] not in _TYPES:
+        raise DataFileError(
+            f"{path} starts with {bytes(start)!r}: expected an IDX file, plain or gzipped, which "
+            "starts with two zero bytes and the code of a type"
+        )
+    n_sizes = start[3]
+    shape = struct.unpack(f">{n_sizes}I", _take(path, file, 4 * n_sizes, "its header"))
+    dtype = np.dtype(_TYPES[start[2]])
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if n_bytes > (memory := total_memory()):
+        raise DataFileError(f"{path} announces {n_bytes} bytes, and this machine has {memory}")
+    content = _take(path, file, n_bytes, f"an array of shape {shape}")
+    if file.read(1):
+        raise DataFileError(f"{path} is too long: more follows its array of shape {shape}")
     try:
-        values = np.frombuffer(content, dtype, offset=start).reshape(shape)
+        values = np.frombuffer(content, dtype).reshape(shape)
     except ValueError as error:  # too many dimensions, or an empty array with huge ones
         raise DataFileError(f"{path} has the shape {shape}: NumPy says {error}") from error
     return values.astype(dtype.newbyteorder("="), copy=False)
 
 
-def _check_start(path: Path, content: bytearray, gzipped: bool) -> None:
-    """Reject a file that is not IDX at all, and say what it looks like."""
-    if not content:
-        raise DataFileError(f"{path} is empty: expected an IDX file, plain or gzipped")
-    if not any(content[:2]):
-        return
-    fault = f"has the wrong magic number {content[:4].hex(' ')}"
-    if content.lstrip().startswith(b"<"):
-        fault = "looks like an HTML page, perhaps the error page of a failed download"
-    elif path.suffix == ".gz" and not gzipped:
-        fault = f"is named .gz but is not gzip, and {fault}"
-    raise DataFileError(
-        f"{path} {fault}: expected an IDX file, plain or gzipped, "
-        "which starts with two zero bytes once decompressed"
-    )
-
-
-def _parse_header(path: Path, content: bytearray) -> tuple[np.dtype[Any], tuple[int, ...], int]:
-    """Return the type of the values, the shape, and where in `content` the values start."""
-    _check_header(path, content, 4)
-    code, ndim = content[2], content[3]
-    if code not in _TYPES:
-        known = ", ".join(f"0x{known:02X}" for known in _TYPES)
-        raise DataFileError(
-            f"{path} has the unknown type code 0x{code:02X} in its magic number: "
-            f"expected one of {known}"
-        )
-    start = 4 + 4 * ndim
-    _check_header(path, content, start)
-    return np.dtype(_TYPES[code]), struct.unpack_from(f">{ndim}I", content, 4), start
-
-
-def _check_header(path: Path, content: bytearray, size: int) -> None:
-    if len(content) < size:
-        raise DataFileError(
-            f"{path} is truncated, it has {len(content)} bytes: its header alone takes {size} bytes"
-        )
-
-
-def _check_size(path: Path, *, found: int, expected: int) -> None:
-    """Compare the size of the (decompressed) file with what its header announces."""
-    if found < expected:
-        raise DataFileError(
-            f"{path} is truncated, it has {found} bytes: its header announces {expected} bytes"
-        )
-    if found > expected:
-        raise DataFileError(
-            f"{path} is too long: its header announces {expected} bytes, and more follow"
-        )
+def _take(path: Path, file: IO[bytes] | gzip.GzipFile, n_bytes: int, what: str) -> bytearray:
+    """Read as many bytes, part by part."""
+    content = bytearray()
+    while missing := n_bytes - len(content):
+        part = file.read(min(_PART, missing))
+        if not part:
+            raise DataFileError(
+                f"{path} is truncated: {what} takes {n_bytes} bytes, and {len(content)} are there"
+            )
+        content += part
+    return content

@@ -1,15 +1,11 @@
-"""The MNIST handwritten digits: 20,000 that ship with the package, or all 70,000 from OpenML."""
+"""The MNIST handwritten digits: 20,000 that ship with the package."""
 
 import hashlib
 import io
-import os
-from http.client import HTTPException
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.datasets import fetch_openml, get_data_home
 from sklearn.utils import Bunch
 
 from dkae.datasets.errors import DataFileError
@@ -17,11 +13,6 @@ from dkae.datasets.errors import DataFileError
 MNIST20K_SHA256 = "60c922e473f4670665da6979507cc079cb3672f265ae3d039272114f1c02c152"
 
 _SPLIT_ENDS = [14_000, 17_000]  # 14,000 rows to train, 3,000 to validate, 3,000 to test
-_N_FULL_TRAIN = 60_000
-
-# From the network, a proxy's HTML in place of JSON (ValueError), or a truncated stream.
-_DOWNLOAD_ERRORS = (OSError, HTTPException, EOFError, ValueError)
-
 _DESCR = """\
 MNIST handwritten digits, a subset of 20,000 images
 ---------------------------------------------------
@@ -73,40 +64,17 @@ def load_mnist20k(*, scaled: bool = False, split_seed: int = 0) -> Bunch:
     """
     with np.load(io.BytesIO(_read_shipped_file())) as arrays:
         pixels, labels, source_rows = (arrays[k] for k in ("images", "labels", "source_rows"))
-    fields = {"source_rows": source_rows.astype(np.int64), "DESCR": _DESCR}
-    fields |= _split(len(pixels), split_seed)
-    return _make_bunch(pixels, labels, scaled=scaled, **fields)
-
-
-def fetch_mnist(*, scaled: bool = False, data_home: str | os.PathLike[str] | None = None) -> Bunch:
-    """Fetch all 70,000 MNIST digits from OpenML, or from the cache once downloaded.
-
-    Parameters
-    ----------
-    scaled : bool, default=False
-        Whether to return the pixels as float32 in [0, 1] instead of uint8.
-    data_home : str or path-like, optional
-        Folder of the cache; by default scikit-learn's, see `sklearn.datasets.get_data_home`.
-
-    Returns
-    -------
-    Bunch
-        `data`, uint8 or float32 of shape (70000, 784); `images`, a view of `data` of shape
-        (70000, 28, 28); `target`, int64 of shape (70000,); the row numbers `train` (0 to 59999)
-        and `test` (60000 to 69999) of the original split; `feature_names`; and `DESCR`.
-
-    Raises
-    ------
-    ConnectionError
-        If the download fails.
-    """
-    raw = _download(get_data_home(data_home))
-    # pop frees the float64 array as soon as it is converted; order, because the parser returns
-    # columns one after the other, of which `images` could not be a view.
-    pixels = raw.pop("data").astype(np.uint8, order="C")
-    rows = np.arange(len(pixels), dtype=np.int64)
-    split = {"train": rows[:_N_FULL_TRAIN], "test": rows[_N_FULL_TRAIN:]}
-    return _make_bunch(pixels, raw.target, scaled=scaled, DESCR=raw.DESCR, **split)
+    # With dtype, NumPy converts block by block, without a float64 copy of everything.
+    data = np.divide(pixels, 255, dtype=np.float32) if scaled else pixels
+    return Bunch(
+        data=data,
+        images=data.reshape(-1, 28, 28),
+        target=labels.astype(np.int64),
+        source_rows=source_rows.astype(np.int64),
+        feature_names=[f"pixel{i}" for i in range(1, data.shape[1] + 1)],
+        DESCR=_DESCR,
+        **_split(len(pixels), split_seed),
+    )
 
 
 def _read_shipped_file() -> bytes:
@@ -128,30 +96,3 @@ def _split(n: int, seed: int) -> dict[str, npt.NDArray[np.int64]]:
     shuffled = np.random.RandomState(seed).permutation(n).astype(np.int64)
     parts = map(np.sort, np.split(shuffled, _SPLIT_ENDS))
     return dict(zip(("train", "validation", "test"), parts, strict=True))
-
-
-def _download(data_home: str) -> Bunch:
-    try:
-        cache = {"cache": True, "data_home": data_home}
-        return fetch_openml("mnist_784", version=1, as_frame=False, parser="liac-arff", **cache)
-    except _DOWNLOAD_ERRORS as error:
-        raise ConnectionError(
-            f"the download of MNIST (mnist_784, version 1) from OpenML failed with "
-            f"{type(error).__name__} ({error}): try again later, or use load_mnist20k(), which "
-            "works offline, or load_idx(), which reads the original files"
-        ) from error
-
-
-def _make_bunch(
-    pixels: npt.NDArray[np.uint8], labels: npt.NDArray[Any], *, scaled: bool, **fields: Any
-) -> Bunch:
-    """Return what both loaders have in common, and the other fields."""
-    # With dtype, NumPy converts block by block, without a float64 copy of everything.
-    data = np.divide(pixels, 255, dtype=np.float32) if scaled else pixels
-    return Bunch(
-        data=data,
-        images=data.reshape(-1, 28, 28),
-        target=labels.astype(np.int64),
-        feature_names=[f"pixel{i}" for i in range(1, data.shape[1] + 1)],
-        **fields,
-    )

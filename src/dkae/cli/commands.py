@@ -1,0 +1,140 @@
+"""Commands that apply a fitted map to a table."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dkae.cli.models import input_names, load_model, map_of, open_codes, open_rows, read_rows
+from dkae.cli.options import COPIED, DATA_HELP, MODEL, column_options, example, scale_option
+from dkae.cli.outputs import ROW_ENDINGS, output
+from dkae.cli.streams import stream, write
+
+
+@click.command(
+    epilog=example(
+        "dkae transform model.safetensors mnist20k:test -o codes.npy",
+        "dkae transform model.safetensors rows.csv -o codes.csv --index id --label species",
+        "dkae transform model.safetensors pixels.npy -o codes.npy --scale 255",
+        note=DATA_HELP,
+    )
+)
+@MODEL
+@click.argument("data")
+@output(ROW_ENDINGS)
+@column_options(**COPIED)
+@scale_option
+def transform(model: Path, data: str, out: Path, layout: dict[str, Any], scale: float) -> None:
+    """Map the rows of DATA into kernel space; they are read and written a piece at a time.
+
+    If the model was fitted to a table with a header, columns are found by their names.
+    """
+    fitted = load_model(model)
+    rows, names = open_rows(data, fitted, layout, scale), fitted.get_feature_names_out()
+    stream(out, rows, fitted.transform, names, "codes")
+
+
+@click.command(
+    epilog=example(
+        "dkae inverse model.safetensors codes.npy -o rows.csv",
+        "dkae inverse model.safetensors codes.csv -o rows.csv --index id --label species",
+    )
+)
+@MODEL
+@click.argument("codes")
+@output(ROW_ENDINGS)
+@column_options(**COPIED)
+def inverse(model: Path, codes: str, out: Path, layout: dict[str, Any]) -> None:
+    """Map CODES (a file, as transform writes it) back to input space."""
+    fitted = load_model(model)
+    read = open_codes(codes, fitted, layout)
+    stream(out, read, fitted.inverse_transform, input_names(fitted), "rows")
+
+
+@click.command(
+    epilog=example(
+        "dkae denoise model.safetensors noisy.npy --clean mnist20k:train -o clean.npy",
+        note=DATA_HELP,
+    )
+)
+@MODEL
+@click.argument("noisy")
+@click.option(
+    "--clean",
+    required=True,
+    help="Rows without noise, such as the training rows; they may lack --drop, --label and "
+    "--index.",
+)
+@click.option(
+    "--components",
+    type=int,
+    help="Principal components to keep; 32 by default, or half of the code if it is narrower "
+    "than 64.",
+)
+@output(ROW_ENDINGS)
+@column_options(**COPIED)
+@scale_option
+def denoise(
+    model: Path,
+    noisy: str,
+    clean: str,
+    components: int | None,
+    out: Path,
+    layout: dict[str, Any],
+    scale: float,
+) -> None:
+    """Remove from the rows of NOISY the directions that codes of clean rows lack."""
+    from dkae import codespace
+
+    fitted = load_model(model)
+    if components is None:
+        components = min(32, (map_of(fitted).n_components_ + 1) // 2)
+    rows = open_rows(noisy, fitted, layout, scale)
+    clean_rows = read_rows(clean, fitted, layout | {"is_partial": True}, scale)
+    cleaner = codespace.code_pca(fitted, clean_rows, components)
+    stream(out, rows, partial(codespace.denoise, cleaner), input_names(fitted), "rows")
+
+
+@click.command(
+    epilog=example(
+        "dkae interpolate model.safetensors mnist20k:test --between 0 5 -o path.npy",
+        note=DATA_HELP,
+    )
+)
+@MODEL
+@click.argument("data")
+@click.option("--between", required=True, type=(int, int), help="Ids of two rows, from 0.")
+@click.option(
+    "--steps",
+    default=9,
+    show_default=True,
+    type=click.IntRange(2, 1_000_000),
+    help="Points, both ends included.",
+)
+@output(ROW_ENDINGS)
+@column_options()
+@scale_option
+def interpolate(
+    model: Path,
+    data: str,
+    between: tuple[int, int],
+    steps: int,
+    out: Path,
+    layout: dict[str, Any],
+    scale: float,
+) -> None:
+    """Write the rows on the straight line through kernel space between two rows of DATA."""
+    from dkae import codespace
+    from dkae.tables import Table
+
+    fitted = load_model(model)
+    table = open_rows(data, fitted, layout, scale).read_or_spool().rows
+    for row in between:
+        if not 0 <= row < len(table):
+            raise ValueError(f"--between {row}: DATA has rows 0 to {len(table) - 1}")
+    x, y = (table[[row]] for row in between)
+    rows = codespace.interpolate(fitted, x, y, steps)
+    write(out, Table(rows, input_names(fitted)), "rows")

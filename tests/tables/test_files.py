@@ -1,0 +1,357 @@
+"""Files of users are read, and each fault is named by file, line and column."""
+
+import gzip
+import io
+import pickle
+import struct
+import zipfile
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+
+from dkae.datasets import DataFileError, load_mnist20k
+from dkae.tables import Layout, TableReader, read_table
+
+
+def write(path, content):
+    """Write text or bytes, and return where."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(path)
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("1,2\n3,4\n", None),
+        ("a,b\n1,2\n3,4", ["a", "b"]),
+        ('"a, b","c ""d"""\n1,2\n"3","4"\n', ["a, b", 'c "d"']),
+        ("\ufeffa,b\r\n1,2\r\n3,4\r\n", ["a", "b"]),
+        ("\ufeff1,2\r\n3,4\r\n", None),
+        ("\na,b\n\n1,2\n\n3,4\n\n", ["a", "b"]),
+        ('"two\nlines",b\n1,2\n3,4\n', ["two\nlines", "b"]),
+        ("größe,λ\n1.0, 2e0\n 3,+4\n", ["größe", "λ"]),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_header_and_rows_of_text(text, names, ending, tmp_path):
+    content = gzip.compress(text.encode()) if ending == ".csv.gz" else text
+    table = read_table(write(tmp_path / f"t{ending}", content))
+    assert table.names == names
+    np.testing.assert_array_equal(table.rows, [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet"])
+def test_pandas_writes_what_is_read(ending, tmp_path):
+    frame = pd.DataFrame(
+        {"id": ["007", "x, y", "NA"], "a": [0.1, -2, 3e30], "yes": [True, False, True]}
+    )
+    path = tmp_path / f"t{ending}"
+    if ending == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if ending == ".tsv" else ",")
+    table = read_table(str(path), Layout(index="id"))
+    np.testing.assert_array_equal(table.rows, frame[["a", "yes"]].to_numpy(np.float32))
+    assert table.index.values.to_pylist() == list(frame["id"])
+
+
+def test_gaps_may_be_wanted(tmp_path):
+    table = read_table(write(tmp_path / "t.csv", "a,b\n1,\n,2\nNA,nan\n"), gaps=True)
+    nan = np.nan
+    np.testing.assert_array_equal(table.rows, [[1, nan], [nan, 2], [nan, nan]])
+
+
+BAD_FIELDS = {
+    "a,b\n1,2\n3,four\n": "line 3, column 'b': 'four' is not a number; encode it as numbers, leave",
+    "a,b\n1,2\n3,\n": "line 3, column 'b': a gap; fill it, .* --drop, or fit .* missing=mask",
+    "a,b\n1,2\n\n\n3,NA\n": "line 5, column 'b': a gap",
+    "a,b\n1,2\n3\n": "line 3: Expected 2 columns, got 1",
+    "a,b\n1,2\n3,-inf\n": "line 3, column 'b': -inf is not finite in float32; correct it",
+    "a,b\n1e300,2\n": "line 2, column 'a': inf is not finite in float32",
+    "a,b\n1,2\n3,4,5\n": "line 3: Expected 2 columns, got 3: 3,4,5; a field with ',' in it needs",
+    "a,b\n1,2024-01-31\n": "line 2, column 'b': '2024-01-31' is not a number",
+    "a,b\n1,1_000\n": "line 2, column 'b': '1_000' is not a number",
+    "a,b\n1,True\n2,\n": "line 3, column 'b': a gap",
+    "1,2\n3,x\n": "line 2, column 1: 'x' is not a number",
+    "id,2019\n1,2\n": "line 1, column 0: 'id' is not .*; a first line with a number in it is not",
+    "a,b\n" + "1,2\n" * 5000 + "3,x\n": "line 5002, column 'b': 'x' is not a number",
+}
+
+
+@pytest.mark.parametrize("text", BAD_FIELDS, ids=lambda text: repr(text[:20]))
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv.gz"])
+def test_the_line_and_the_column_are_named(name, text, tmp_path, monkeypatch):
+    monkeypatch.setattr("dkae.tables.text.BLOCK_BYTES", 1000)
+    message = BAD_FIELDS[text]
+    if name == "t.tsv.gz":
+        text = gzip.compress(text.replace(",", "\t").encode())
+        message = message.replace(": 3,4,5", ": .*").replace("','", ".*")
+    with pytest.raises(DataFileError, match=rf"{name}, {message}"):
+        list(TableReader(write(tmp_path / name, text)))
+
+
+def test_lines_are_counted_across_line_breaks_in_quotes(tmp_path):
+    source = write(tmp_path / "t.csv", 'n,b\n"x\ny",2\n\nz,inf\n')
+    with pytest.raises(DataFileError, match="line 5, column 'b': inf is not finite"):
+        read_table(source, Layout(index="n"))
+
+
+# --- Parquet -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1, 2], pa.int8()),
+        pa.array([1, 2], pa.uint64()),
+        pa.array([1, 2], pa.float16()),
+        pa.array([Decimal(1), Decimal(2)]),
+        pa.array([1, 2]).dictionary_encode(),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_all_kinds_of_numbers_in_parquet(column, tmp_path):
+    pq.write_table(pa.table({"a": column}), tmp_path / "t.parquet")
+    assert read_table(str(tmp_path / "t.parquet")).rows.tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (["x", "y"], "column 'b': string is not a number; encode it as numbers"),
+        (pa.array(["x", "y"]).dictionary_encode(), "column 'b': string is not a number"),
+        ([date(2024, 1, 31)] * 2, "column 'b': date32.* is not a number"),
+        ([[1], [2]], "column 'b': list<.*> is not a number"),
+        ([1.0, None], r"row 1 \(from 0\), column 'b': a gap; fill it"),
+        ([None, None], r"row 0 \(from 0\), column 'b': a gap"),
+        ([1.0, -1e300], r"row 1 \(from 0\), column 'b': -inf is not finite in float32"),
+    ],
+    ids=str,
+)
+def test_a_column_of_parquet_is_named(column, message, tmp_path):
+    pq.write_table(pa.table({"a": [1, 2], "b": column}), tmp_path / "t.parquet", row_group_size=1)
+    with pytest.raises(DataFileError, match=rf"t\.parquet, {message}"):
+        read_table(str(tmp_path / "t.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("index", "name", "values"),
+    [
+        (pd.RangeIndex(2), None, None),
+        (pd.Index(["x", "y"], name="id"), "id", ["x", "y"]),
+        (pd.Index([5, 9]), "index", [5, 9]),
+        (pd.CategoricalIndex(["x", "y"], name="id"), "id", ["x", "y"]),
+    ],
+    ids=["row numbers", "named", "unnamed", "categories"],
+)
+def test_the_index_that_pandas_stores_is_the_index(index, name, values, tmp_path):
+    pd.DataFrame({"a": [1, 2]}, index=index).to_parquet(tmp_path / "t.parquet")
+    table = read_table(str(tmp_path / "t.parquet"))
+    assert table.names == ["a"]
+    assert (table.index and table.index.name) == name
+    assert (table.index and table.index.values.to_pylist()) == values
+    if name == "id":
+        assert read_table(str(tmp_path / "t.parquet"), Layout(columns="a")).index is None
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    ["", "{", "[]", "3", '{"index_columns": 3}', '{"index_columns": [3, {}, "no"]}', "[" * 9**5],
+    ids=lambda text: text[:40],
+)
+def test_odd_metadata_of_pandas_is_no_index(metadata, tmp_path):
+    table = pa.table({"a": [1, 2]}).replace_schema_metadata({"pandas": metadata})
+    pq.write_table(table, tmp_path / "t.parquet")
+    found = read_table(str(tmp_path / "t.parquet"))
+    assert (found.names, found.index, found.rows.tolist()) == (["a"], None, [[1], [2]])
+
+
+# --- arrays --------------------------------------------------------------------------------------
+
+IDX = bytes([0, 0, 8, 3]) + struct.pack(">3I", 2, 2, 3) + bytes(range(12))
+
+
+def test_arrays_by_name_or_file(tmp_path):
+    array = np.arange(6.0).reshape(2, 3)
+    np.savez(tmp_path / "a.npz", array)
+    np.savez_compressed(tmp_path / "two.npz", first=array, second=array + 1)
+    np.testing.assert_array_equal(read_table(str(tmp_path / "a.npz")).rows, array)
+    np.testing.assert_array_equal(read_table(f"{tmp_path / 'two.npz'}:second").rows, array + 1)
+    for content in (IDX, gzip.compress(IDX)):
+        source = write(tmp_path / "images-idx3-ubyte", content)
+        np.testing.assert_array_equal(read_table(source).rows, np.arange(12).reshape(2, 6))
+    np.testing.assert_array_equal(read_table("digits").rows, load_digits().data / 16)
+    mnist = load_mnist20k(scaled=True)
+    np.testing.assert_array_equal(read_table("mnist20k:test").rows, mnist.data[mnist.test])
+
+
+def test_label_and_index_of_an_array(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(6.0).reshape(2, 3))
+    table = read_table(str(tmp_path / "a.npy"), Layout(label="2", index="0"))
+    assert (table.rows.tolist(), table.labels().tolist()) == ([[1], [4]], [2, 5])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_the_row_of_an_array_is_named(value, tmp_path):
+    rows = np.zeros((9, 3))
+    rows[7, 2] = value
+    np.save(tmp_path / "a.npy", rows)
+    for layout, column in ((Layout(), 2), (Layout(columns="2"), 2)):
+        with pytest.raises(DataFileError, match=rf"a\.npy, row 7 \(from 0\), column {column}: "):
+            list(TableReader(str(tmp_path / "a.npy"), layout))
+
+
+def test_a_file_that_is_cut_while_it_is_read(tmp_path, monkeypatch):
+    """Reading beyond its end would end the process."""
+    monkeypatch.setattr("dkae.tables.entries.N_PIECE_NUMBERS", 100)
+    np.save(tmp_path / "a.npy", np.zeros((9000, 3)))
+    pieces = iter(TableReader(str(tmp_path / "a.npy")))
+    next(pieces)
+    with (tmp_path / "a.npy").open("r+b") as file:
+        file.truncate(5000)
+    with pytest.raises(DataFileError, match=r"a\.npy was truncated while it was read"):
+        next(pieces)
+
+
+# --- files that cannot be read -------------------------------------------------------------------
+
+
+def saved(array, **options):
+    """Return the bytes of a file .npy."""
+    buffer = io.BytesIO()
+    np.save(buffer, array, **options)
+    return buffer.getvalue()
+
+
+def archive(**members):
+    """Return the bytes of an archive; a member may be anything."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(f"{name}.npy", content)
+    return buffer.getvalue()
+
+
+def announcing(*shape):
+    """Return a file .npy that announces an array, and has none of it."""
+    text = repr({"descr": "<f4", "fortran_order": False, "shape": shape}).encode()
+    text += b" " * (117 - len(text)) + b"\n"
+    return b"\x93NUMPY\x01\0" + struct.pack("<H", len(text)) + text
+
+
+class Bomb:
+    """Leaves a file behind when it is unpickled."""
+
+    def __reduce__(self):
+        return Path.touch, (Path("exploded"),)
+
+
+BOMB = np.array([[Bomb()]], dtype=object)
+NUMBERS = saved(np.ones((9, 6), np.float32))
+UNUSABLE = {
+    "empty.csv": (b"", "has no rows"),
+    "blank.csv": (b"\n\n", "has no rows"),
+    "header.csv": (b"a,b\n", "has a header and no rows"),
+    "latin1.csv": ("größe,b\n1,2\n".encode("latin1"), "not a table of numbers: .*utf-8"),
+    "below.csv": (b"a,b\n" + b"1,2\n" * 9999 + "1,ö\n".encode("latin1"), "line 10001, column 'b'"),
+    "utf16.csv": ("a,b\n1,2\n".encode("utf-16"), "not a table of numbers"),
+    "binary.tsv": (bytes(range(256)), "not a table of numbers"),
+    "quote.csv": (b'a,b\n"1,2\n3,4\n', "line 2"),
+    "line.csv": (b"1," * 9**8, "has a line of more than 16777216 bytes: write it as .npy"),
+    "late.csv": (b"a,b\n1," + b"2" * 2**25, "has a line of more than 16777216 bytes"),
+    "bomb.csv.gz": (gzip.compress(bytes(2**26)), "has a line of more than"),
+    "cut.csv.gz": (gzip.compress(b"a,b\n1,2\n" * 99)[:30], "not a table of numbers"),
+    "text.csv.gz": (b"a,b\n1,2\n", "not a table of numbers: Not a gzipped file"),
+    "text.parquet": (b"a,b\n1,2\n", "cannot be read as Parquet"),
+    "empty.parquet": (b"", "cannot be read as Parquet"),
+    "empty.npy": (b"", "not a NumPy file"),
+    "cut.npy": (NUMBERS[:-1], "not a NumPy file of numbers .mmap length"),
+    "pickle.npy": (pickle.dumps(Bomb()), "not a NumPy file"),
+    "objects.npy": (saved(BOMB, allow_pickle=True), "not a NumPy file"),
+    "text.npy": (saved(np.array([["a"] * 6] * 9)), "type <U1: expected numbers"),
+    "complex.npy": (saved(np.ones((9, 6)) * 1j), "type complex128: expected numbers"),
+    "fields.npy": (saved(np.zeros(9, [("a", "f4")])), "expected numbers"),
+    "scalar.npy": (saved(np.float32(3)), "scalar array"),
+    "announced.npy": (announcing(10**9, 10**6), "not a NumPy file"),
+    "overflow.npy": (announcing(2**63, 2), "not a NumPy file"),
+    "negative.npy": (announcing(-9, 6), "not a NumPy file"),
+    "objects.npz": (archive(a=saved(BOMB, allow_pickle=True)), "not a NumPy file"),
+    "damaged.npz": (archive(a=NUMBERS)[:-9], "not a NumPy file"),
+    "announced.npz": (archive(a=announcing(10**4, 10**4)), "not a NumPy file"),
+    "no_array.npz": (archive(a=b"hello"), "expected numbers|not a NumPy file"),
+    "no_member.npz": (archive(), "holds 0 arrays"),
+    "several.npz": (archive(a=NUMBERS, b=NUMBERS), r"holds 2 arrays \(a, b\): name one, such as"),
+    "empty.idx": (b"", "is truncated"),
+    "no_image.idx": (bytes([0, 0, 8, 3]) + struct.pack(">3I", 0, 2, 2), "expected rows"),
+    "rows.txt": (b"1,2\n", "has the ending '.txt': expected .npy"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_an_unusable_file_is_named(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    content, message = UNUSABLE[name]
+    with pytest.raises(DataFileError, match=rf"(?s){name}.*{message}"):
+        read_table(write(tmp_path / name, content))
+    assert not Path("exploded").exists()
+
+
+@pytest.mark.parametrize("name", ["no.npy", "no.npz:key", "no.csv", "no.parquet", "."])
+def test_a_missing_file_is_named(name):
+    with pytest.raises(FileNotFoundError, match=rf"{name} is neither a file nor a data set"):
+        read_table(name)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("digts", r"did you mean 'digits'\?"),
+        ("mnist20k:tset", r"did you mean 'test'\?"),
+        ("digits:train", "'digits' has no parts, got 'train'"),
+    ],
+)
+def test_an_unknown_data_set_is_named(source, message):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        read_table(source)
+
+
+def test_a_table_larger_than_memory_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr("dkae.tables.reader.total_memory", lambda: 1000)
+    pq.write_table(pa.table({"a": np.zeros(251)}), tmp_path / "t.parquet")
+    with pytest.raises(DataFileError, match="holds 1004 bytes, and this machine has 1000"):
+        read_table(str(tmp_path / "t.parquet"))
+
+
+def test_without_pyarrow_the_remedy_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    for name in ("t.csv", "t.parquet"):
+        with pytest.raises(DataFileError, match=rf"{name} needs pyarrow: pip install 'dkae\[table"):
+            read_table(write(tmp_path / name, b"a,b\n1,2\n"))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    content=st.binary(max_size=200), name=st.sampled_from(["a.csv", "a.tsv.gz", "a.npz", "a.npy"])
+)
+def test_garbage_is_rows_or_an_error_of_the_file(content, name, tmp_path):
+    source = write(tmp_path / name, gzip.compress(content) if name.endswith("gz") else content)
+    message = ""
+    try:
+        assert read_table(source, gaps=True).rows.dtype.kind in "biuf"
+    except DataFileError as error:
+        message = str(error)
+    assert not message or name in message

@@ -1,0 +1,231 @@
+"""The law of tables: they come back as written, in any format, in pieces of any size."""
+
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from dkae.tables import Column, Layout, Table, TableReader, open_writer, read_table
+
+# Each example overwrites the same file, so sharing tmp_path between examples is harmless.
+shares_tmp_path = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+TEXT = [".csv", ".tsv"]
+ENDINGS = [*TEXT, ".parquet"]
+
+
+def is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+fields = st.text(st.characters(codec="utf-8"), max_size=8) | st.sampled_from(
+    ["NA", "", "nan", "a\rb", "\r", "a\r\nb", '"', '""', ",", "\t", "a.b", " x ", "007", "\ufeff"]
+)  # fmt: skip
+names = fields.filter(lambda name: name.strip() and not is_number(name))
+floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def tables(draw):
+    """Return a table with an index and a label; it may have gaps."""
+    shape = draw(st.tuples(st.integers(1, 6), st.integers(1, 4)))
+    rows = draw(hnp.arrays(np.float32, shape, elements=floats))
+    if draw(st.booleans()):
+        rows[draw(hnp.arrays(bool, shape))] = np.nan
+    header = draw(st.lists(names, min_size=shape[1] + 2, max_size=shape[1] + 2, unique=True))
+    column = st.lists(fields, min_size=shape[0], max_size=shape[0])
+    index, label = (np.array(draw(column), dtype=object) for _ in range(2))
+    return Table(rows, header[1:-1], Column(header[0], index), Column(header[-1], label))
+
+
+def write(path, table, n_rows=10**6):
+    """Write a table in pieces, and return where."""
+    writer = open_writer(path)
+    for start in range(0, len(table.rows), n_rows):
+        part = slice(start, start + n_rows)
+        index, label = (c and Column(c.name, c.values[part]) for c in (table.index, table.label))
+        writer.append(Table(table.rows[part], table.names, index, label))
+    writer.close()
+    return str(path)
+
+
+def assert_same(back, table):
+    np.testing.assert_array_equal(back.rows, table.rows)
+    assert back.names == table.names
+    for found, expected in ((back.index, table.index), (back.label, table.label)):
+        assert found.name == expected.name
+        assert found.values.to_pylist() == expected.values.tolist()
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@shares_tmp_path
+@given(table=tables(), n_rows=st.integers(1, 4))
+def test_a_table_comes_back(ending, table, n_rows, tmp_path):
+    source = write(tmp_path / f"t{ending}", table, n_rows)
+    layout = Layout(index="0", label=str(len(table.names) + 1))
+    assert_same(read_table(source, layout, gaps=True), table)
+
+
+@shares_tmp_path
+@given(rows=hnp.arrays(st.sampled_from(["f4", "f8", "u1"]), st.tuples(*[st.integers(1, 5)] * 3)))
+def test_an_array_comes_back(rows, tmp_path):
+    source = write(tmp_path / "a.npy", Table(rows), 2)
+    back = np.load(source)
+    assert back.dtype == rows.dtype
+    np.testing.assert_array_equal(back, rows)
+    np.testing.assert_array_equal(read_table(source).rows, rows)
+
+
+def test_nine_digits_are_enough_for_any_float32(tmp_path):
+    bits = np.random.default_rng(0).integers(0, 2**32, (10_000, 4), dtype=np.uint32)
+    rows = np.nan_to_num(bits.view(np.float32))
+    assert read_table(write(tmp_path / "t.csv", Table(rows))).rows.tobytes() == rows.tobytes()
+
+
+# --- in pieces -----------------------------------------------------------------------------------
+
+LONG = Table(
+    np.random.default_rng(0).random((500, 3), dtype=np.float32),
+    ["a", "b\rc", "d"],
+    Column("id", np.array([f"{i:03}\n" for i in range(500)], dtype=object)),
+    Column("kind", np.array(["cat", "NA"] * 250, dtype=object)),
+)
+LAYOUT = Layout(index="id", label="kind")
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    """Let a piece have about 30 rows."""
+    monkeypatch.setattr("dkae.tables.text.BLOCK_BYTES", 1200)
+    monkeypatch.setattr("dkae.tables.entries.N_PIECE_NUMBERS", 100)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("ending", [*ENDINGS, ".csv.gz"])
+@pytest.mark.parametrize("out", ENDINGS)
+def test_a_stream_is_the_whole(ending, out, tmp_path):
+    source = write(tmp_path / f"t{ending.removesuffix('.gz')}", LONG)
+    if ending.endswith(".gz"):
+        (tmp_path / "t.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
+        source = str(tmp_path / "t.csv.gz")
+    pieces = list(TableReader(source, LAYOUT))
+    assert len(pieces) > 5
+    assert max(len(piece.rows) for piece in pieces) < 100
+    writer = open_writer(tmp_path / f"copy{out}")
+    for piece in pieces:
+        writer.append(piece)
+    writer.close()
+    assert_same(read_table(str(tmp_path / f"copy{out}"), LAYOUT), LONG)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("ending", [*ENDINGS, ".npy"])
+def test_a_large_table_is_spooled(ending, tmp_path, monkeypatch):
+    source = write(tmp_path / f"t{ending}", LONG)
+    layout = Layout(columns="2,1", label="0") if ending == ".npy" else LAYOUT
+    whole = TableReader(source, layout, scale=2).read_or_spool()
+    monkeypatch.setattr("dkae.tables.reader.SPOOLED_BYTES", 1)
+    spooled = TableReader(source, layout, scale=2).read_or_spool()
+    assert isinstance(spooled.rows, np.memmap)
+    assert not isinstance(whole.rows, np.memmap)
+    np.testing.assert_array_equal(spooled.rows, whole.rows)
+    assert spooled.labels().tolist() == whole.labels().tolist()
+
+
+def test_a_mapped_array_is_not_read_whole(tmp_path, small_pieces):
+    source = write(tmp_path / "a.npy", LONG)
+    assert isinstance(TableReader(source).read().rows, np.memmap)
+    assert isinstance(TableReader(source).read_or_spool().rows, np.memmap)
+    assert TableReader(source, scale=2).read_or_spool().rows[:1].tolist() == [
+        (LONG.rows[0] / 2).tolist()
+    ]
+    assert [len(piece.rows) for piece in TableReader(source)][:2] == [33, 33]
+
+
+@pytest.mark.parametrize(("ending", "n"), [(".csv", None), (".parquet", 500), (".npy", 500)])
+def test_the_number_of_rows_is_known_except_for_text(ending, n, tmp_path):
+    assert TableReader(write(tmp_path / f"t{ending}", LONG), Layout()).n_rows == n
+
+
+@pytest.mark.parametrize("scale", [0, -1, np.nan, 1e308, 1e-308])
+def test_a_scale_out_of_range_is_an_error(scale, tmp_path):
+    """Rows divided by 1e308 are zeros."""
+    source = write(tmp_path / "a.npy", LONG)
+    with pytest.raises(ValueError, match=r"--scale=.* must be a number in \[1e-15, 1e\+15\]"):
+        TableReader(source, scale=scale)
+
+
+def test_a_full_disk_names_the_folder(tmp_path, monkeypatch):
+    resource = pytest.importorskip("resource")
+    source = write(tmp_path / "t.csv", LONG)
+    monkeypatch.setattr("dkae.tables.reader.SPOOLED_BYTES", 1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (512, hard))
+    try:
+        with pytest.raises(OSError, match=r"rows do not fit into .*: set TMPDIR"):
+            TableReader(source, LAYOUT).read_or_spool()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+# --- limits of the formats -----------------------------------------------------------------------
+
+
+def test_no_header_is_written_that_would_be_read_as_a_row(tmp_path):
+    table = Table(LONG.rows, ["2019", "b", "c"])
+    back = read_table(write(tmp_path / "t.csv", table))
+    assert back.names is None
+    np.testing.assert_array_equal(back.rows, table.rows)
+    assert read_table(write(tmp_path / "t.parquet", table)).names == table.names
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (Table(LONG.rows, ["a", "b", "c"], LONG.index, Column("a", LONG.label.values)), "name 'a'"),
+        (Table(LONG.rows[:, None]), r"rows have the shape \(1, 3\): write \.npy"),
+    ],
+)
+def test_a_table_that_no_file_holds_is_an_error(table, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        write(tmp_path / "t.csv", table)
+
+
+def test_lists_go_to_parquet_only(tmp_path):
+    import pyarrow
+
+    table = Table(LONG.rows[:2], ["a", "b", "c"], Column("l", pyarrow.array([[1], [2]])))
+    with pytest.raises(ValueError, match=r"column 'l' holds list<.*>, which \.csv cannot"):
+        write(tmp_path / "t.csv", table)
+    write(tmp_path / "t.parquet", table)
+
+
+def test_pages_of_parquet_have_checksums(tmp_path):
+    """A flipped bit in a page is an error, not another number."""
+    source = tmp_path / "t.parquet"
+    write(source, Table(LONG.rows))
+    content = bytearray(source.read_bytes())
+    content[content.index(LONG.rows[0, 0].tobytes())] ^= 1
+    source.write_bytes(content)
+    with pytest.raises(ValueError, match=r"t\.parquet cannot be read as Parquet.*CRC"):
+        read_table(str(source))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["1", "2", "1"], [1, 2, 1]),
+        (["0.10", "", "NA"], [0.1, np.nan, np.nan]),
+        (["cat", "", "dog"], ["cat", None, "dog"]),
+    ],
+)
+def test_labels_are_numbers_if_all_of_them_are(values, expected):
+    table = Table(np.zeros((3, 1)), label=Column("y", np.array(values, dtype=object)))
+    np.testing.assert_array_equal(table.labels(), np.array(expected))
+    assert Table(np.zeros((3, 1))).labels() is None
