@@ -8,6 +8,8 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dkae._support.threads import calm_spinning
+
 if TYPE_CHECKING:
     from dkae import (
         alignment,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.3.0"
 
+# Threads of OpenMP that wait sleep after a short spin; this counts if torch is not loaded yet.
+calm_spinning()
 # A library does not speak unless it is asked to: who wants its log adds a handler.
 logging.getLogger("dkae").addHandler(logging.NullHandler())
 

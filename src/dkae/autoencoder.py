@@ -25,6 +25,7 @@ from dkae.networks import (
     summary_of,
 )
 from dkae.training import FINE_TUNING, Optimization
+from dkae.training.agreement import check_same_presence
 from dkae.training.checkpoint import check_path, owned
 from dkae.training.fingerprint import fingerprint
 from dkae.training.loaders import check_loader_wishes, first_batches, is_loader, loader_steps
@@ -266,10 +267,12 @@ class DeepKernelizedAutoencoder(KernelMap):
     def _fit_rows(self, X: Any, y: object, gram: Any, checkpoint: Any) -> Fitted:
         settings = Settings.of(self)
         callbacks = listeners_of(self.callbacks, self.verbose)
-        with joined("auto", training_device(self.device)) as processes:
+        with joined(training_device(self.device)) as processes:
+            check_same_presence(processes, gram=gram, y=y, checkpoint=checkpoint)
             path = check_path(checkpoint, self.random_state, is_writer=processes.is_first)
             is_warm = self._is_warm()
             rows = self._check_rows(X, reset=not is_warm)
+            self._check_agreement(processes, rows, y)
             seed = processes.first(draw_seed(self.random_state))
             rng = np.random.default_rng(seed)
             ids, held_out = split_rows(len(rows), settings.validation_fraction, rng)
@@ -298,9 +301,8 @@ class DeepKernelizedAutoencoder(KernelMap):
         n_steps = loader_steps(loader, self.steps_per_epoch)
         settings = Settings.of(self, steps_per_epoch=n_steps)
         callbacks = listeners_of(self.callbacks, self.verbose)
-        with joined("auto", training_device(self.device)) as processes:
-            batches, own_head = first_batches(loader)
-            head = processes.first(own_head)  # of several processes, the rows of the first count
+        with joined(training_device(self.device)) as processes:
+            batches, head = first_batches(loader, processes)
             is_warm = self._is_warm()
             rows = self._check_rows(head.rows, reset=not is_warm)
             seed = processes.first(draw_seed(self.random_state))
@@ -343,10 +345,11 @@ class DeepKernelizedAutoencoder(KernelMap):
         history = list(self.history_) if is_warm else []
         continuation = Continuation(getattr(self, "_continued", None) if is_warm else None)
         callbacks = [*listeners_of(self.callbacks, self.verbose), continuation]
-        with joined("auto", training_device(self.device)) as processes:
+        with joined(training_device(self.device)) as processes:
             rows = self._check_rows(X, reset=not is_warm)
             if len(rows) < 2:
                 raise ValueError(f"X has {len(rows)} row: a pass of partial_fit needs at least 2")
+            self._check_agreement(processes, rows, y)
             seed = processes.first(draw_seed(self.random_state))
             ids, nobody = np.arange(len(rows)), np.arange(0)
             view = self._see(rows, ids, y, gram, seed, is_warm=is_warm, n_parts=N_PARTS)

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dkae._support.arrays import naming
 from dkae._support.checks import check_boolean, check_choice, check_integer, check_takes
-from dkae._support.processes import speaks
+from dkae._support.processes import Processes, present, speaks
 from dkae._support.warning import warn_caller
 from dkae.attached_kernel import AttachedKernel
 from dkae.grams import Floats, Gram, Rows, check_block, finite_float32, read_block, sample_rows
@@ -31,6 +31,7 @@ from dkae.metrics.comparison import compare_grams
 from dkae.metrics.quality import Quality
 from dkae.rows import RowArray, check_row_array, is_row_array, map_rows, row_array
 from dkae.statistics import Statistics
+from dkae.training.agreement import check_same_inputs, check_same_prior
 from dkae.training.callbacks import Record
 from dkae.training.run import Outcome
 
@@ -237,6 +238,11 @@ class KernelMap(
 
     # --- the kernel --------------------------------------------------------------------------
 
+    def _check_agreement(self, processes: Processes, rows: Any, y: object) -> None:
+        """Raise if other processes of the run have other parameters, rows or labels."""
+        if processes.size > 1:
+            check_same_inputs(processes, self.get_params(), rows, y)
+
     def _see(
         self,
         rows: Any,
@@ -268,6 +274,7 @@ class KernelMap(
         return view
 
     def _check_prior(self, view: View) -> None:
+        check_same_prior(present(), view.prior)
         check_block(read_block(view.prior, self._sample_ids(view)), view.prior.name)
 
     def _fit_prior(self, rows: Any, y: object, gram: Any, ids: Rows) -> Gram:

@@ -19,6 +19,7 @@ from dkae.kernels.nystroem import NystroemFeatures
 from dkae.linear_path import choose_width, make_path, part_left
 from dkae.networks import Scaling, learn_scaling
 from dkae.statistics import Statistics
+from dkae.training.agreement import check_same_presence
 from dkae.training.checkpoint import check_path, owned
 from dkae.training.fingerprint import fingerprint
 from dkae.training.loaders import check_loader_wishes, first_batches, is_loader, loader_steps
@@ -175,10 +176,12 @@ class InvertibleNystroem(KernelMap):
 
     def _fit_rows(self, X: Any, y: object, gram: Any, checkpoint: Any) -> Fitted:
         callbacks = listeners_of(self.callbacks, self.verbose)
-        with joined("auto", training_device(self.device)) as processes:
+        with joined(training_device(self.device)) as processes:
+            check_same_presence(processes, gram=gram, y=y, checkpoint=checkpoint)
             path = check_path(checkpoint, self.random_state, is_writer=processes.is_first)
             is_warm = bool(self.warm_start) and self.__sklearn_is_fitted__()
             rows = self._check_rows(X, reset=not is_warm)
+            self._check_agreement(processes, rows, y)
             seed = processes.first(draw_seed(self.random_state))
             rng = np.random.default_rng(seed)
             decoder = self._decoder_for(len(rows), seed, is_warm)
@@ -215,9 +218,8 @@ class InvertibleNystroem(KernelMap):
             **{"missing='mask'": self.missing == "mask"},
         )
         callbacks = listeners_of(self.callbacks, self.verbose)
-        with joined("auto", training_device(self.device)) as processes:
-            batches, own_head = first_batches(loader)
-            head = processes.first(own_head)  # of several processes, the rows of the first count
+        with joined(training_device(self.device)) as processes:
+            batches, head = first_batches(loader, processes)
             is_warm = bool(self.warm_start) and self.__sklearn_is_fitted__()
             rows = self._check_rows(head.rows, reset=not is_warm)
             seed = processes.first(draw_seed(self.random_state))
@@ -258,10 +260,11 @@ class InvertibleNystroem(KernelMap):
         n_passes = len(self.history_) if is_warm else 0
         continuation = Continuation(getattr(self, "_continued", None) if is_warm else None)
         callbacks = [*listeners_of(self.callbacks, self.verbose), continuation]
-        with joined("auto", training_device(self.device)) as processes:
+        with joined(training_device(self.device)) as processes:
             rows = self._check_rows(X, reset=not is_warm)
             if len(rows) < 2:
                 raise ValueError(f"X has {len(rows)} row: a pass of partial_fit needs at least 2")
+            self._check_agreement(processes, rows, y)
             seed = processes.first(draw_seed(self.random_state))
             decoder, has_started = self._trained_decoder(seed, is_warm, "partial_fit")
             ids, nobody = np.arange(len(rows)), np.arange(0)

@@ -34,7 +34,7 @@ class Statistics(NamedTuple):
     #: The number of known values.
     n: NDArray[np.float64]
     #: The number of rows.
-    n_rows: int
+    n_rows: Any
 
     @classmethod
     def of(cls, X: Any, ids: Rows | None = None) -> Statistics:
@@ -45,8 +45,10 @@ class Statistics(NamedTuple):
             chunks = chunks_of(X, N_CHUNK_NUMBERS, own)
         else:
             chunks = (X[part] for part in _in_parts(np.sort(ids)[own], X.shape[1:]))
-        parts: list[Statistics] = present().gather(cls._of_chunks(chunks, X.shape[1:]))
-        return reduce(cls.merged, parts)
+        mine = cls._of_chunks(chunks, X.shape[1:])
+        arrays = {name: np.asarray(value) for name, value in mine._asdict().items()}
+        parts = present().gather_arrays(arrays)
+        return reduce(cls.merged, (cls(**part) for part in parts))
 
     @classmethod
     def _of_chunks(cls, chunks: Iterable[Any], shape: tuple[int, ...]) -> Statistics:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dkae._support.checks import check_integer, check_state, check_takes
 from dkae.grams import GramLike, Rows, as_gram
-from dkae.kernels.labels import IdealKernel
+from dkae.kernels.known_rows import IdealKernel
 from dkae.metrics.clusters import count_labels
 from dkae.metrics.comparison import GramComparison, check_sizes, compare, tiles
 

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dkae._support.devices import float32_math
 from dkae.grams import Floats
 from dkae.networks.protocol import evaluating
 
@@ -22,7 +23,7 @@ def decode_rows(network: nn.Module, codes: Floats) -> Floats:
 
 def _applied(network: nn.Module, function: Callable[[Tensor], Tensor], rows: Floats) -> Floats:
     device = next(network.parameters()).device
-    with evaluating(network), torch.inference_mode():
+    with evaluating(network), float32_math(), torch.inference_mode():
         values: Floats = function(torch.from_numpy(rows).to(device)).cpu().numpy()
     return values
 

@@ -74,9 +74,8 @@ class Checkpoint(Callback):
         self.path = path
         self.run = run
         self.processes = processes
-        self._pending, self._is_newest_whole = processes.first(
-            _newest(path) if processes.is_first else (None, False)
-        )
+        state, is_whole = _newest(path) if processes.is_first else (None, False)
+        self._pending, self._is_newest_whole = _sent(state, processes), processes.first(is_whole)
         if self._pending is not None:
             check_same_run(path, self._pending["fingerprint"], run, self._pending["phase"])
         self._signals, self._last_write = Signals(), time.monotonic()
@@ -371,6 +370,17 @@ def _newest(path: Path) -> tuple[dict[str, Any] | None, bool]:
     state = _read_or_explain(older)
     warn_caller(f"checkpoint={path} is damaged: resuming from the one before")
     return state, False
+
+
+def _sent(state: dict[str, Any] | None, processes: Processes) -> dict[str, Any] | None:
+    """Return the state that the first process has read."""
+    if processes.size == 1:
+        return state
+    packed, tensors = pack(state)
+    arrays = processes.first_arrays({name: t.numpy() for name, t in tensors.items()})
+    packed = processes.first(packed)
+    received = unpack(packed, {name: torch.from_numpy(a) for name, a in arrays.items()})
+    return received if isinstance(received, dict) else None
 
 
 def _read_or_explain(path: Path) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import torch
 from scipy import sparse
 from torch import Tensor, nn
 
-from dkae._support.processes import Processes
 from dkae.grams import Floats, Gram, MatrixGram, RowsGram, read_block, sample_rows
 from dkae.rows import RowArray, chunks_of
 from dkae.training.phases import DECODER, FINE_TUNING
@@ -63,35 +62,6 @@ def rows_digest(X: Any) -> str:
     ids = sample_rows(len(X), N_HASHED_ROWS)
     n = max(1, N_HASHED_NUMBERS // int(np.prod(X.shape[1:])))
     return _digest(X[ids[i : i + n]] for i in range(0, len(ids), n))
-
-
-def _described(model: Any, X: Any) -> dict[str, Any]:
-    """Return what all processes of a run must agree in: the parameters, and the rows."""
-    params = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
-    # What differs by right: GPUs have numbers, and the first process alone speaks.
-    others = {
-        name: params[name] for name in params if name not in ("device", "verbose", "callbacks")
-    }
-    described = {name: _without_addresses(repr(value)) for name, value in others.items()}
-    return {**described, "the shape of X": str(X.shape), "X": rows_digest(X)}
-
-
-def check_same_on_all(processes: Processes, model: Any, X: Any) -> None:
-    """Refuse to work with processes that have other parameters or data, before any work."""
-    if processes.size == 1:
-        return
-    first, *others = processes.gather(_described(model, X))
-    for rank, there in enumerate(others, 1):
-        differences = [
-            name if name == "X" else f"{name} ({first[name]} and {there[name]})"
-            for name in first
-            if first[name] != there[name]
-        ]
-        if differences:
-            raise ValueError(
-                f"the processes of ranks 0 and {rank} differ in {', '.join(differences)}: start "
-                "all with the same parameters and the same rows"
-            )
 
 
 def _matrix_digest(gram: Gram) -> str | None:

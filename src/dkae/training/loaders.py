@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dkae._support.processes import ALONE, Processes
+
 #: Rows, and numbers, of the first batches that stand for all.
 N_HEAD_ROWS, N_HEAD_NUMBERS = 20_000, 2**26
 #: Steps of an epoch by default.
@@ -53,8 +55,13 @@ def loader_steps(loader: Any, steps_per_epoch: Any) -> int:
     return N_LOADER_STEPS if steps_per_epoch == "auto" else int(steps_per_epoch)
 
 
-def first_batches(loader: Iterable[Any]) -> tuple[Iterator[NDArray[Any]], LabelledRows]:
-    """Return all batches, without end if the iterable starts anew, and the first ones as rows."""
+def first_batches(
+    loader: Iterable[Any], processes: Processes = ALONE
+) -> tuple[Iterator[NDArray[Any]], LabelledRows]:
+    """Return all batches, without end if the iterable starts anew, and the first ones as rows.
+
+    Several processes, each with batches of its own, take the first rows of the first process.
+    """
     iterator, head, n_numbers = iter(loader), [], 0
     for number, item in enumerate(iterator):
         head.append(read_batch(item, number))
@@ -72,8 +79,10 @@ def first_batches(loader: Iterable[Any]) -> tuple[Iterator[NDArray[Any]], Labell
         batches = _endlessly(loader)
     labels = [batch.labels for batch in head]
     joined = None if any(x is None for x in labels) else np.concatenate(labels)
-    rows = np.concatenate([batch.rows for batch in head])
-    return (batch.rows for batch in batches), LabelledRows(rows, joined)
+    known = {"rows": np.concatenate([batch.rows for batch in head])}
+    known |= {} if joined is None else {"labels": joined}
+    shared = processes.first_arrays(known)
+    return (batch.rows for batch in batches), LabelledRows(shared["rows"], shared.get("labels"))
 
 
 def _endlessly(loader: Iterable[Any]) -> Iterator[LabelledRows]:

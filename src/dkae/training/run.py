@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from dkae._support.devices import choose_device, single_threaded_blas
+from dkae._support.devices import choose_device
 from dkae._support.processes import DistributedProcesses, local_device, present
 from dkae.alignment import make_measure
 from dkae.rows import RowArray
@@ -64,7 +64,7 @@ def train(
     trainer = Trainer(network, loss, source, listeners, engine, settings.optimization)
     interruption = None
     try:
-        with single_threaded_blas(engine.device):
+        with engine.running():
             trainer.run(phases)
     except KeyboardInterrupt as error:
         if engine.processes.size > 1:

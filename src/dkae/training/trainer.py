@@ -89,7 +89,6 @@ class Trainer:
         try:
             self._tell("on_phase_begin", phase)
             with _only_these_learn(phase.network, self.parameters):
-                self.engine.begin(phase.network, phase.alignment_weight)
                 while self.epoch < phase.n_epochs and not self._is_over():
                     if self.step == 0:  # else it began before a checkpoint
                         self._tell("on_epoch_begin", phase)
