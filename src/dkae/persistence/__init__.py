@@ -29,7 +29,6 @@ from dkae._support.json_state import NotPlainError, check_form
 from dkae._support.safe_file import Content, ModelFileError
 from dkae._support.warning import warn_caller
 from dkae.networks import build_network, check_network
-from dkae.persistence import schemas, schemas_today  # noqa: F401  # they fill the table
 from dkae.persistence.networks import CustomNetwork, plain_torch
 from dkae.persistence.schema import Array, Reader, Writer, kind_of
 
@@ -211,7 +210,7 @@ def _left_out(last: Any, values: Any, missing: str | None) -> Iterator[tuple[str
 def _as_path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise ValueError(f"path={path!r} must be the path of a file")
-    return Path(path)
+    return Path(os.fspath(path))
 
 
 def _check_file(path: Any) -> Path:
@@ -301,7 +300,8 @@ def _custom(model: Any) -> CustomNetwork | None:
 def _attach_network(model: Any, custom: CustomNetwork, network: Any) -> None:
     """Build a custom network, and give it the weights of the file."""
     shape, n_components = model.row_shape_, model.n_components_
-    built = build_network(network, shape, n_components, torch.Generator().manual_seed(0))
+    known = Statistics.of(np.zeros((2, *shape), dtype=np.float32))  # of rows like those of the fit
+    built = build_network(network, known, n_components, torch.Generator().manual_seed(0))
     if type(built).__name__ != custom.name:
         raise ValueError(
             f"network= gives a {type(built).__name__}, but the file has the weights of a "
@@ -315,13 +315,8 @@ def _attach_network(model: Any, custom: CustomNetwork, network: Any) -> None:
             f"network= gives a {type(built).__name__} of other sizes than the file has weights "
             f"for: pass one like that of the fit. {error}"
         ) from error
-    if model.network_ is custom:
-        model.network_ = built.eval()
-    else:  # its scaling stands around it
-        model.network_.network = built.eval()
-    model.network = network
-    maps = getattr(model, "_maps", model.network_)
-    check_network(maps, np.zeros((1, *shape), dtype=np.float32), n_components)
+    model.network_, model.network = built.eval(), network
+    check_network(built, np.zeros((1, *shape), dtype=np.float32), n_components)
 
 
 def _move(model: Any, device: str, target: torch.device) -> None:

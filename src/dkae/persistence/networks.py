@@ -89,12 +89,44 @@ def scaling_state(scaling: Any) -> Fields:
 
 def build_scaling(kind: Any, fields: Fields) -> Any:
     """Return the scaling that `scaling_state` describes."""
-    return kind(
-        fields["mean"],
-        fields["scale"],
-        fields.get("fill"),
-        scales_output=fields["scales_output"],
+    return kind(fields["mean"], fields["scale"], scales_output=fields["scales_output"])
+
+
+# --- the network of a decoder --------------------------------------------------------------------
+
+
+def decoder_state(network: Any) -> Fields:
+    """Return what builds the network of a decoder again; its scaling stands by itself."""
+    weights = network.state_dict()
+    return {
+        "hidden_layer_sizes": [layer.out_features for layer in network.hidden],
+        "output_activation": network.output_activation,
+        "scaling": network.scaling,
+        "weights": {n: t for n, t in weights.items() if not n.startswith("scaling.")},
+    }
+
+
+def check_decoder_layers(fields: Fields, scope: Scope) -> None:
+    """Raise an error for more layers than weights, or for an activation that no decoder has."""
+    weights = fields["weights"]
+    if len(fields["hidden_layer_sizes"]) > len(weights) or "linear.weight" not in weights:
+        raise ValueError("there are more layers than weights")
+    if weights["linear.weight"].ndim != 2:
+        raise ValueError("linear.weight is not a matrix")
+    if fields["output_activation"] not in ("identity", "sigmoid"):
+        raise ValueError("output_activation is that of no decoder")
+
+
+def build_decoder(kind: Any, fields: Fields) -> nn.Module:
+    """Return the network that `decoder_state` describes."""
+    width, n_components = fields["weights"]["linear.weight"].shape
+    sizes, output = fields["hidden_layer_sizes"], fields["output_activation"]
+    blank = nn.Module()  # the scaling joins when the weights are in place
+    network = assembled(
+        lambda: kind(n_components, width, sizes, blank, output), fields["weights"]
     )
+    network.scaling = fields["scaling"]
+    return network
 
 
 # --- networks with a configuration ---------------------------------------------------------------

@@ -6,7 +6,6 @@ A new class is one more entry. Fields whose names end or begin with an underscor
 
 from __future__ import annotations
 
-import copy
 import math
 from functools import partial
 from typing import Any
@@ -72,7 +71,7 @@ SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "No
 TRANSFORMERS = (*SCALERS, "PCA", "TruncatedSVD", "Nystroem", "RBFSampler")
 REGRESSORS = ("Ridge", "KernelRidge")
 DECODERS = ("RidgeDecoder", "KernelRidgeDecoder", "MLPDecoder", *REGRESSORS, "Pipeline")
-NETWORKS = ("Autoencoder", "ConvolutionalAutoencoder", "ResidualAutoencoder", "Scaled")
+NETWORKS = ("Autoencoder", "ConvolutionalAutoencoder", "ResidualAutoencoder")
 #: What `save` takes, alone or at the end of a pipeline.
 MODELS = (
     "DeepKernelizedAutoencoder",
@@ -212,6 +211,11 @@ def _check_weights(fields: Fields, scope: Scope) -> None:
         raise ValueError("weights_ are not one for each kernel")
 
 
+def _check_targets(fields: Fields, scope: Scope) -> None:
+    if fields["center"].shape != fields["scale"].shape or fields["center"].ndim < 1:
+        raise ValueError("center and scale of Targets do not have the shape of a row")
+
+
 def _check_row(fields: Fields, scope: Scope) -> None:
     """Raise an error if a row is larger than the file explains, or not what `fit` has seen."""
     shape = fields.get("row_shape_")
@@ -228,7 +232,7 @@ def _check_row(fields: Fields, scope: Scope) -> None:
 
 
 def _forest_of(forest: Any) -> Any:
-    from dkae.kernels.forests import ArrayForest
+    from dkae.kernels.array_forest import ArrayForest
 
     return forest if isinstance(forest, ArrayForest) else ArrayForest.of(forest)
 
@@ -236,9 +240,8 @@ def _forest_of(forest: Any) -> Any:
 def _build_autoencoder(kind: Any, fields: Fields) -> Any:
     """Make the estimator; a network that needs no code can be built again by `fit`."""
     built = build_estimator(kind, fields)
-    network = getattr(built.network_, "network", built.network_)
-    if hasattr(network, "config"):
-        built.network = networks.factory_of(network)
+    if hasattr(built.network_, "config"):
+        built.network = networks.factory_of(built.network_)
     return built
 
 
@@ -251,11 +254,7 @@ def with_custom(network: Any) -> Any:
     """Return a network as a file holds it: a custom one as its weights."""
     if kind_of(network) is None:
         return networks.CustomNetwork(type(network).__name__, dict(network.state_dict()))
-    if not hasattr(network, "network") or kind_of(network.network) is not None:
-        return network
-    outer = copy.copy(network)  # the scaling around a custom network
-    outer._modules = dict(network._modules) | {"network": with_custom(network.network)}
-    return outer
+    return network
 
 
 _POSITIVE_ROW = _array("d", is_positive=True)
@@ -424,8 +423,8 @@ SCHEMAS.update(
             {
                 "metric": TEXT,
                 "gamma": WORD_OR_NUMBER,
-                "degree": REAL,
-                "coef0": REAL,
+                "degree": NUMBER_OR_NONE,
+                "coef0": NUMBER_OR_NONE,
                 "gamma_": Number(0) | NOTHING,
             },
             cost=_kernel_cost,
@@ -439,7 +438,7 @@ SCHEMAS.update(
             cost=_pck_cost,
         ),
         "ForestKernel": Schema(
-            "dkae.kernels.partitions:ForestKernel",
+            "dkae.kernels.forests:ForestKernel",
             {
                 "forest": _FOREST,
                 "n_estimators": COUNT,
@@ -450,7 +449,7 @@ SCHEMAS.update(
             cost=_pck_cost,
         ),
         "ArrayForest": Schema(
-            "dkae.kernels.forests:ArrayForest",
+            "dkae.kernels.array_forest:ArrayForest",
             {
                 "left": _NODES(kinds="i", low=-1, below="nodes"),
                 "right": _NODES(kinds="i", low=-1, below="nodes"),
@@ -585,20 +584,11 @@ SCHEMAS.update(
             state=networks.configured_state,
             build=networks.build_configured,
         ),
-        "Scaled": Schema(
-            "dkae.networks.scaling:Scaled",
-            {
-                "network": Object((*NETWORKS, "CustomNetwork")),
-                "scaling": Object(("Scaling",)),
-            },
-            state=lambda scaled: {"network": scaled.network, "scaling": scaled.scaling},
-        ),
         "Scaling": Schema(
             "dkae.networks:Scaling",
             {
                 "mean": Array(is_tensor=True),
                 "scale": Array(is_tensor=True, is_positive=True),
-                "fill": Optional(Array(is_tensor=True) | NOTHING),
                 "scales_output": FLAG,
             },
             check=lambda fields, scope: _check_scaling(fields),
@@ -623,12 +613,23 @@ SCHEMAS.update(
             ),
         ),
         # --- decoders
+        "Targets": Schema(
+            "dkae.decoders.targets:Targets",
+            {
+                "center": Array(),
+                "scale": Array(is_positive=True),
+                "is_unit_interval": FLAG,
+            },
+            check=_check_targets,
+            state=lambda targets: targets._asdict(),
+            build=lambda kind, fields: kind(**fields),
+        ),
         "RidgeDecoder": Schema(
             "dkae.decoders:RidgeDecoder",
             {
                 "alphas": Sequence(REAL),
                 **N_FEATURES,
-                "output_shape_": Sequence(integer(1, "widest"), 1, 16),
+                "targets_": Object(("Targets",)),
                 "code_mean_": _array("d"),
                 "code_scale_": _POSITIVE_ROW,
                 "coef_": _array("d", "o"),
@@ -643,38 +644,36 @@ SCHEMAS.update(
                 "alphas": Sequence(REAL),
                 "random_state": Seed(),
                 **N_FEATURES,
-                "output_shape_": Sequence(integer(1, "widest"), 1, 16),
+                "ridge_": Object(("RidgeDecoder",)),
                 "landmarks_": _array("n", "d"),
                 "gamma_": Number(0) | NOTHING,
                 "alpha_": REAL,
-                "projection_": _array("n", "k"),
-                "coef_": _array("k", "o"),
-                "intercept_": _array("o"),
+                "coef_": _array("n", "o"),
             },
         ),
         "MLPDecoder": Schema(
             "dkae.decoders:MLPDecoder",
             {
                 **_plain("hidden_layer_sizes", "max_iter", "batch_size", "steps_per_epoch"),
-                **_plain("validation_fraction", "patience", "tol", "random_state"),
+                **_plain("validation_fraction", "patience", "tol"),
+                "random_state": Seed(),
                 "optimization": _OPTIMIZATION,
                 **N_FEATURES,
-                "output_shape_": Sequence(integer(1, "widest"), 1, 16),
-                "network_": Object(("MLP",)),
+                "network_": Object(("CorrectedRidge",)),
                 "history_": RECORDS,
             },
         ),
-        # The network of MLPDecoder: a list of layers without a way back.
-        "MLP": Schema(
-            "dkae.decoders.mlp:MLP",
-            {"config": Mapped(PLAIN), "weights": WEIGHTS},
-            state=lambda network: {
-                "config": network.config,
-                "weights": dict(network.state_dict()),
+        "CorrectedRidge": Schema(
+            "dkae.decoders.mlp:CorrectedRidge",
+            {
+                "hidden_layer_sizes": Sequence(integer(1, 2**31), 0, 1000),
+                "output_activation": TEXT,
+                "scaling": Object(("Scaling",)),
+                "weights": WEIGHTS,
             },
-            build=lambda kind, fields: networks.assembled(
-                lambda: kind(**fields["config"]), fields["weights"]
-            ),
+            check=networks.check_decoder_layers,
+            state=networks.decoder_state,
+            build=networks.build_decoder,
         ),
         # --- maps
         "Optimization": Schema(

@@ -178,7 +178,7 @@ class KernelPCA(KernelMap):
         codes = scores[self._sample_ids(view)]
         decoded = sample if self.decoder_ is None else map_rows(self._decode, codes)
         self._note_quality(codes, block, self._without_gaps(sample), decoded, None)
-        self.r2_ = self.r2_ if self.decoder_ is not None else float("nan")
+        self.r2_: Any = self.r2_ if self.decoder_ is not None else None
         self.kernel_scale_ = 1.0  # inner products of scores are values of the kernel
 
     def _check_params(self) -> None:
