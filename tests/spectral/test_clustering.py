@@ -8,7 +8,7 @@ from sklearn.cluster import SpectralClustering
 
 from dkae.kernels import ProbabilisticClusterKernel
 from dkae.metrics import cluster_accuracy
-from dkae.spectral.clustering import spectral_clustering, spectral_embedding
+from dkae.spectral import spectral_clustering, spectral_embedding
 
 
 def positive_codes(n: int = 90, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -77,6 +77,7 @@ def test_a_row_that_is_unlike_all_others_is_harmless():
         (np.ones((5, 2)), 0, "n_clusters=0 must be a whole number of at least 1"),
         (np.array([[1.0, 0], [-1, 0]]), 1, "sum to zero or less: pass codes that are not centred"),
         (np.array([[1.0, np.nan], [1, 0]]), 1, "codes contains NaN"),
+        (np.full((5, 2), 1e16), 1, "codes has .*beyond 1e15"),
         (np.ones((1, 2)), 1, "minimum of 2"),
     ],
 )

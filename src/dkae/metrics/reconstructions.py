@@ -88,7 +88,8 @@ def psnr(X: Any, X_hat: Any, peak: float = 1.0) -> float:
 
 def _squares(values: Doubles) -> float:
     """Return the sum of the squares of the known values."""
-    return float(np.nansum(values * values))
+    squares = float(np.vdot(values, values))
+    return float(np.nansum(values * values)) if math.isnan(squares) else squares
 
 
 def _mean_row(rows: Any) -> Doubles:
