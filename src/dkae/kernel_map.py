@@ -233,7 +233,7 @@ class KernelMap(
             finally:  # also if warnings are errors
                 raise outcome.interruption
         if quality is not None and speaks():
-            quality.warn_if_bad(getattr(self, "alignment_weight", 1.0))
+            quality.warn_if_bad(getattr(self, "alignment_weight", None))
         return self
 
     # --- the kernel --------------------------------------------------------------------------

@@ -31,11 +31,10 @@ Doubles = NDArray[np.float64]
 ALIGNMENT_WEIGHT = 0.1
 #: Candidates for the width of the path, as parts of that of the code.
 SHARES = (0.0, 0.125, 0.25, 0.5, 0.75)
-#: The part of what a path gains for ridge regression that is left when a decoder has learned from
-#: many rows, if the kernel is smooth: with RBF on MNIST, N_c = 128, half of the code as a path
-#: takes the decoder's error only from 0.0021 to 0.0017. From few rows, a decoder learns little
-#: beyond ridge regression.
-LEFT_BY_THE_DECODER, N_FEW_ROWS = 0.1, 1000
+#: The part of what a path gains for ridge regression that is left when a better decoder has
+#: learned, if the kernel is smooth: with RBF on MNIST, N_c = 128, half of the code as a path takes the
+#: decoder's error only from 0.0021 to 0.0017, and costs a third of the alignment.
+LEFT_BY_THE_DECODER = 0.1
 #: The inner products of the path are this part of the kernel's, as Frobenius norms: L_c is no
 #: smaller than that, and its best is ten times as large.
 FAINT = 3e-4
@@ -48,13 +47,13 @@ class Path(NamedTuple):
     directions: Doubles
 
 
-def part_left(n_rows: int, is_smooth: bool) -> float:
-    """Return the part of the error of ridge regression that counts for the choice."""
-    return min(1.0, max(LEFT_BY_THE_DECODER, N_FEW_ROWS / n_rows)) if is_smooth else 1.0
-
-
 def choose_width(
-    codes: Doubles, seen: Floats, prior: Callable[[Any], Floats], n_components: int, left: float
+    codes: Doubles,
+    seen: Floats,
+    prior: Callable[[Any], Floats],
+    n_components: int,
+    *,
+    is_smooth: bool,
 ) -> int:
     """Return the width of the path that has the least loss on held-out rows.
 
@@ -63,13 +62,13 @@ def choose_width(
     held_out = held_out_mask(len(codes))
     if held_out.sum() < 2 or len(codes) < 2 * 8:
         return n_components // 4
-    gram = torch.from_numpy(prior(held_out))
+    gram, part = torch.from_numpy(prior(held_out)), LEFT_BY_THE_DECODER if is_smooth else 1.0
     losses = {}
     for n_linear in sorted({int(share * n_components) for share in SHARES}):
         path = make_path(codes[~held_out], seen[~held_out], n_components, n_linear)
         c = np.hstack([codes[:, : path.n_kernel], seen @ path.directions])
         error = seen[held_out] - fit_ridge(c[~held_out], seen[~held_out]).predict(c[held_out])
-        unexplained = left * VARIANCE * np.square(error).mean()
+        unexplained = part * VARIANCE * np.square(error).mean()
         mine = torch.from_numpy(np.ascontiguousarray(c[held_out], dtype=np.float32))
         aligned = float(offdiagonal(mine @ mine.T, gram))
         losses[n_linear] = (1 - ALIGNMENT_WEIGHT) * unexplained + ALIGNMENT_WEIGHT * aligned

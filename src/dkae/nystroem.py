@@ -15,8 +15,9 @@ from dkae._support.warning import unchanged_on_failure
 from dkae.decoders import is_trained, make_decoder
 from dkae.grams import Floats, sample_rows
 from dkae.kernel_map import LOGGER, Fitted, KernelMap, View, mentioning_masks
+from dkae.kernels import Kernel
 from dkae.kernels.nystroem import NystroemFeatures
-from dkae.linear_path import choose_width, make_path, part_left
+from dkae.linear_path import choose_width, make_path
 from dkae.networks import Scaling, learn_scaling
 from dkae.statistics import Statistics
 from dkae.training.agreement import check_same_presence
@@ -328,10 +329,7 @@ class InvertibleNystroem(KernelMap):
         codes = features(self._kernel_part(rows))
         scaling = learn_scaling(view.known)
         seen = _scaled(scaling, rows)
-        is_smooth = bool(kernel.has_formula)
-        n_linear = self._choose_n_linear(
-            kernel, rows, codes, seen, n_components, part_left(view.known.n_rows, is_smooth)
-        )
+        n_linear = self._choose_n_linear(kernel, rows, codes, seen, n_components)
         path = make_path(codes, seen, n_components, n_linear)
         scale = np.broadcast_to(scaling.scale.numpy(), self.row_shape_)
         self.projection_ = features.projection[:, : path.n_kernel].astype(np.float32)
@@ -364,13 +362,7 @@ class InvertibleNystroem(KernelMap):
         return rows if kernel.takes_missing else self._without_gaps(rows)
 
     def _choose_n_linear(
-        self,
-        kernel: Any,
-        rows: Floats,
-        codes: Any,
-        seen: Floats,
-        n_components: int,
-        left: float,
+        self, kernel: Kernel, rows: Floats, codes: Any, seen: Floats, n_components: int
     ) -> int:
         if self.n_linear is not None:
             n_linear = check_integer("n_linear", self.n_linear, at_least=0)
@@ -382,10 +374,12 @@ class InvertibleNystroem(KernelMap):
             return n_linear
         sample = sample_rows(len(rows), N_CHOICE_ROWS)
         kernel_rows = self._kernel_part(rows[sample])
-        return choose_width(
-            codes[sample], seen[sample], lambda ids: kernel.gram(kernel_rows[ids]), n_components,
-            left,
-        )  # fmt: skip
+
+        def prior(ids: Any) -> Floats:
+            return kernel.gram(kernel_rows[ids])
+
+        smooth = kernel.has_formula
+        return choose_width(codes[sample], seen[sample], prior, n_components, is_smooth=smooth)
 
     def _regress(self, decoder: Any, view: View) -> Fitted:
         """Fit a decoder in closed form, to a sample of the rows."""

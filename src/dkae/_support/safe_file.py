@@ -104,7 +104,7 @@ def is_safe_file(content: bytes | bytearray) -> bool:
 
 
 def _copy(tensor: Tensor) -> Tensor:
-    """Return a copy where torch begins its tensors: elsewhere, products differ in the last digit."""
+    """Return a copy at an aligned address, or products would differ in the last digit."""
     if tensor.dtype is torch.bool:
         return tensor.view(torch.uint8) != 0  # whatever its bytes are
     return tensor.clone()

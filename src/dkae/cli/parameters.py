@@ -96,7 +96,7 @@ def _part(model: Any, part: str, value: Any) -> Any:
 
         return make_kernel(value, gamma=model.gamma, random_state=model.random_state)
     if part == "network":
-        from dkae.networks import Stack  # type: ignore[attr-defined]  # comes with the maps
+        from dkae.networks import Stack
 
         return Stack()
     if part == "optimization":

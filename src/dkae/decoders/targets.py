@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,8 @@ from dkae.statistics import Statistics
 Doubles = NDArray[np.float64]
 
 
-class Targets(NamedTuple):
+@dataclass(frozen=True)
+class Targets:
     """How rows become regression targets: z = (x − center) / scale, and back."""
 
     center: Doubles

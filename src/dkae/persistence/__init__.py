@@ -29,8 +29,10 @@ from dkae._support.json_state import NotPlainError, check_form
 from dkae._support.safe_file import Content, ModelFileError
 from dkae._support.warning import warn_caller
 from dkae.networks import build_network, check_network
+from dkae.persistence import schemas
 from dkae.persistence.networks import CustomNetwork, plain_torch
 from dkae.persistence.schema import Array, Reader, Writer, kind_of
+from dkae.statistics import Statistics
 
 __all__ = ["ModelFileError", "info", "load", "owning", "replacing", "save"]
 
@@ -210,7 +212,8 @@ def _left_out(last: Any, values: Any, missing: str | None) -> Iterator[tuple[str
 def _as_path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise ValueError(f"path={path!r} must be the path of a file")
-    return Path(os.fspath(path))
+    given: str = os.fspath(path)
+    return Path(given)
 
 
 def _check_file(path: Any) -> Path:

@@ -122,9 +122,7 @@ def build_decoder(kind: Any, fields: Fields) -> nn.Module:
     width, n_components = fields["weights"]["linear.weight"].shape
     sizes, output = fields["hidden_layer_sizes"], fields["output_activation"]
     blank = nn.Module()  # the scaling joins when the weights are in place
-    network = assembled(
-        lambda: kind(n_components, width, sizes, blank, output), fields["weights"]
-    )
+    network = assembled(lambda: kind(n_components, width, sizes, blank, output), fields["weights"])
     network.scaling = fields["scaling"]
     return network
 

@@ -490,7 +490,9 @@ SCHEMAS.update(
             {
                 "means": _array("n", "?", dtype="float64", is_tensor=True),
                 "weights": _array("n", dtype="float64", is_positive=True, is_tensor=True),
-                "sizes": _array("mixtures", kinds="i", dtype="int64", low=1, below=2**31, is_tensor=True),
+                "sizes": _array(
+                    "mixtures", kinds="i", dtype="int64", low=1, below=2**31, is_tensor=True
+                ),
                 "covariances": _array("n", "?", dtype="float64", is_positive=True, is_tensor=True)
                 | _array("n", "?", "?", dtype="float64", is_tensor=True),
             },
@@ -530,7 +532,11 @@ SCHEMAS.update(
         # --- scikit-learn
         "Pipeline": Schema(
             "sklearn.pipeline:Pipeline",
-            {"steps": Sequence(Sequence(TEXT | Object((*TRANSFORMERS, *REGRESSORS, *MODELS)), 2, 2), 1, 100)},
+            {
+                "steps": Sequence(
+                    Sequence(TEXT | Object((*TRANSFORMERS, *REGRESSORS, *MODELS)), 2, 2), 1, 100
+                )
+            },
         ),
         **{
             target.split(":")[1]: Schema(f"sklearn.{target}", {**N_FEATURES, **fields})
@@ -548,9 +554,7 @@ SCHEMAS.update(
         "Autoencoder": Schema(
             "dkae.networks:Autoencoder",
             {
-                "layers": Sequence(
-                    Mapped(integer(1, 2**31) | FLAG | TEXT), 1, 1000
-                ),
+                "layers": Sequence(Mapped(integer(1, 2**31) | FLAG | TEXT), 1, 1000),
                 "scaling": Object(("Scaling",)) | NOTHING,
                 "weights": WEIGHTS,
             },
@@ -621,7 +625,7 @@ SCHEMAS.update(
                 "is_unit_interval": FLAG,
             },
             check=_check_targets,
-            state=lambda targets: targets._asdict(),
+            state=lambda targets: dict(vars(targets)),
             build=lambda kind, fields: kind(**fields),
         ),
         "RidgeDecoder": Schema(
@@ -738,6 +742,5 @@ SCHEMAS.update(
 def _check_scaling(fields: Fields) -> None:
     shape = fields["mean"].shape
     others = [fields["scale"]] if fields["scale"].ndim else []
-    others += [] if fields.get("fill") is None else [fields["fill"]]
     if any(other.shape != shape for other in others):
-        raise ValueError("mean, scale and fill of Scaling have several shapes")
+        raise ValueError("mean and scale of Scaling have several shapes")
