@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dkae.decoders import KernelRidgeDecoder
 from sklearn.decomposition import PCA
 
 from dkae import metrics
 from dkae.datasets import load_mnist20k
+from dkae.decoders import KernelRidgeDecoder
 from dkae.kernels import ProbabilisticClusterKernel
 from dkae.spectral import KernelPCA
 

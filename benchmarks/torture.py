@@ -215,9 +215,9 @@ def base_models() -> dict[str, Any]:
         "stack": make_tiny().fit(X),
         "pck": make_tiny(kernel=pck).fit(X),
         "residual": make_tiny(network=residual, **unstopped).fit(X),
-        "convolution": make_tiny(
-            network=ConvolutionalAutoencoder, kernel=flat, **unstopped
-        ).fit(IMAGES),
+        "convolution": make_tiny(network=ConvolutionalAutoencoder, kernel=flat, **unstopped).fit(
+            IMAGES
+        ),
         "KernelPCA": KernelPCA(2, kernel="rbf").fit(X[:30]),
         "forest": KernelPCA(2, kernel=forest).fit(X[:30]),
         "nested": KernelPCA(2, kernel=nested).fit(X[:30]),
@@ -306,7 +306,9 @@ def edit_tensors(tensors: dict[str, torch.Tensor], rng: random.Random) -> None:
     elif kind == 6 and t.ndim > 1:
         t = t.transpose(0, 1).contiguous()
     elif len(flat):
-        values = [0, 1, -1, 7, 100] + ([np.nan, np.inf, 1e30, -1e30] if t.is_floating_point() else [])
+        values = [0, 1, -1, 7, 100] + (
+            [np.nan, np.inf, 1e30, -1e30] if t.is_floating_point() else []
+        )
         at = rng.randrange(len(flat)) if kind == 7 else slice(None)
         flat[at] = rng.choice(values)
     tensors[name] = t

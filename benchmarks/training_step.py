@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from dkae.training.building import build
 from dkae_study.engine.allocation import keep_freed_memory
 from dkae_study.engine.cost import step_operations
 from dkae_study.engine.plan import make_plan
@@ -33,7 +34,6 @@ from dkae_study.paper import LAPTOP, PAPER
 from dkae._support.threads import in_threads
 from dkae.grams import Gram, MatrixGram
 from dkae.training import DECODER, FINE_TUNING, Batch
-from dkae.training.building import build
 from dkae.training.prefetch import Prefetching
 from dkae.training.run import Training
 from dkae.training.settings import Settings

@@ -8,14 +8,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from dkae.streaming import is_loader
+from dkae.training.starts import kernel_values, weight_of
 from torch.utils.data import DataLoader, TensorDataset
 
 from dkae import DeepKernelizedAutoencoder, load, save
 from dkae.kernels import PairwiseKernel, Precomputed, ideal_kernel
 from dkae.networks import Autoencoder
-from dkae.streaming import is_loader
 from dkae.training.optimization import endless_factor
-from dkae.training.starts import kernel_values, weight_of
 from tests.nets import Noisy
 
 RNG = np.random.default_rng(0)

@@ -32,8 +32,8 @@ ALIGNMENT_WEIGHT = 0.1
 #: Candidates for the width of the path, as parts of that of the code.
 SHARES = (0.0, 0.125, 0.25, 0.5, 0.75)
 #: The part of what a path gains for ridge regression that is left when a better decoder has
-#: learned, if the kernel is smooth: with RBF on MNIST, N_c = 128, half of the code as a path takes the
-#: decoder's error only from 0.0021 to 0.0017, and costs a third of the alignment.
+#: learned, if the kernel is smooth: with RBF on MNIST, N_c = 128, half of the code as a path takes
+#: the decoder's error only from 0.0021 to 0.0017, and costs a third of the alignment.
 LEFT_BY_THE_DECODER = 0.1
 #: The inner products of the path are this part of the kernel's, as Frobenius norms: L_c is no
 #: smaller than that, and its best is ten times as large.

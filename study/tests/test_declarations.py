@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dkae.training.building import choose_kernel_layer
 from dkae_study.declaration import NetworkSpec, Study
 from dkae_study.engine.cost import layer_sizes
 from dkae_study.experiments.sweeps import ALIGNMENT_WEIGHTS
@@ -17,7 +18,6 @@ from dkae.kernels import ProbabilisticClusterKernel
 from dkae.networks import StackedNetwork
 from dkae.recipes import RECIPES
 from dkae.training import batches_per_epoch
-from dkae.training.building import choose_kernel_layer
 from dkae.training.settings import KERNEL_LAYER_EPOCHS
 from study.tests.helpers import EXPERIMENTS
 

@@ -8,10 +8,10 @@ import os
 import numpy as np
 import pytest
 import torch
-
-from dkae import save
 from dkae._support.container import write_container
 from dkae._support.trees import encode
+
+from dkae import save
 from dkae.kernels import ideal_kernel
 from dkae.networks import Autoencoder, StackedNetwork
 from dkae.training import Callback, checkpoint

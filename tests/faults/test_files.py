@@ -71,9 +71,13 @@ def test_a_call_that_fails_leaves_things_as_they_were(name, is_there, tmp_path, 
 
 
 def test_a_block_that_fails_leaves_the_old_file(path):
-    with pytest.raises(KeyError, match="mine"), replacing(path) as temporary:
-        temporary.write_text("half")
-        raise KeyError("mine")
+    def write() -> None:
+        with replacing(path) as temporary:
+            temporary.write_text("half")
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        write()
     assert path.read_text() == "old"
     assert list(path.parent.iterdir()) == [path]
 
@@ -251,14 +255,19 @@ def killed_afterwards(code, path):
 
 def test_a_path_has_one_owner(tmp_path):
     path = tmp_path / "c"
-    for _ in range(2):  # it is free again afterwards, also after a failure
-        with pytest.raises(KeyError, match="mine"), owning(path, "the checkpoint"):
-            message = "the checkpoint is in use by another process or fit: wait for it, or choose"
+    message = "the checkpoint is in use by another process or fit: wait for it, or choose"
+
+    def own_and_fail() -> None:
+        with owning(path, "the checkpoint"):
             with pytest.raises(ValueError, match=message), owning(path, "the checkpoint"):
                 pass
             with owning(tmp_path / "d", "another"):
                 pass
             raise KeyError("mine")
+
+    for _ in range(2):  # it is free again afterwards, also after a failure
+        with pytest.raises(KeyError, match="mine"):
+            own_and_fail()
     assert list(tmp_path.iterdir()) == []
 
 

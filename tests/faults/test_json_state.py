@@ -11,8 +11,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkae._support.json_state import MAX_DEPTH, NotPlainError, Packer, Unpacker, check_form
-from dkae._support.json_state import pack, unpack
+from dkae._support.json_state import (
+    MAX_DEPTH,
+    NotPlainError,
+    Packer,
+    Unpacker,
+    check_form,
+    pack,
+    unpack,
+)
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec="utf-8")),

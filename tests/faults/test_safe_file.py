@@ -26,7 +26,12 @@ TENSORS = {
     "transposed": torch.arange(6).reshape(2, 3).T,
     'ä"\\ ': torch.arange(3),
 }
-STATE = {"text": 'ä"\\\u2028', "numbers": [1, 2**200, 0.1, -1e300], "none": None, "n": {"a": [True]}}
+STATE = {
+    "text": 'ä"\\\u2028',
+    "numbers": [1, 2**200, 0.1, -1e300],
+    "none": None,
+    "n": {"a": [True]},
+}
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import copy
 import numpy as np
 import pytest
 import torch
+from dkae.training.building import build
 
 from dkae import DeepKernelizedAutoencoder
 from dkae.kernels import PairwiseKernel, Precomputed, ideal_kernel, kernel_of
 from dkae.networks import KernelLayer, KernelLayerNetwork, encode_rows
 from dkae.training import building
-from dkae.training.building import build
 
 PARAMS = {
     "n_components": 8,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from dkae.networks.statistics import Statistics, learn_scaling
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
@@ -14,7 +15,6 @@ from torch import nn
 from dkae import DeepKernelizedAutoencoder
 from dkae.networks import Scaled, Scaling, StackedNetwork, scaled, statistics
 from dkae.networks.scaling import VARIANCE
-from dkae.networks.statistics import Statistics, learn_scaling
 from dkae.recipes import paper
 from tests.nets import Linear
 

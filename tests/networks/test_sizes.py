@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from dkae.networks.sizes import NARROWEST, WIDEST, hidden_sizes
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dkae import DeepKernelizedAutoencoder
 from dkae.networks import StackedNetwork
-from dkae.networks.sizes import NARROWEST, WIDEST, hidden_sizes
 from dkae.training.settings import Settings
 from dkae.training.sources import batches_per_epoch
 

@@ -192,7 +192,7 @@ CHANGES = {
         "weights in float64": (put("1.bias", torch.zeros(3).double()), "of torch.float64"),
         "values of another shape": (put("kernel_values", torch.ones(3, 3).double()), "states"),
         "values of NaN": (fill("kernel_values", torch.nan), "NaN or infinite"),
-        "another tensor": (of_tensors(lambda tensors: tensors.update(x=torch.ones(1))), "belongs to nothing"),
+        "another tensor": (of_tensors(lambda t: t.update(x=torch.ones(1))), "belongs to nothing"),
         "another kind": (with_fields(DKA, kernel_={"object": ["os.system", {}]}), "no kind of"),
         "a kind of scikit-learn": (
             with_fields(DKA, kernel_={"object": ["sklearn.svm.SVC", {}]}), "no kind of",

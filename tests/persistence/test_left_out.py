@@ -99,7 +99,9 @@ def test_a_custom_network_needs_its_code(network, tmp_path):
     model = make(network=network).fit(X)
     name = type(model.network_).__name__
     save(model, tmp_path / "m")
-    with pytest.raises(ModelFileError, match=rf"custom network, '{name}', .* pass load\(path, netw"):
+    with pytest.raises(
+        ModelFileError, match=rf"custom network, '{name}', .* pass load\(path, netw"
+    ):
         load(tmp_path / "m")
     loaded = load(tmp_path / "m", network=network)
     assert_same_maps(loaded, model)

@@ -41,11 +41,13 @@ def test_a_file_is_replaced_and_nothing_is_left_beside_it(model, path):
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize("use", [save, lambda model, path: load(path), lambda model, path: info(path)])
+@pytest.mark.parametrize(
+    "use", [save, lambda model, path: load(path), lambda model, path: info(path)]
+)
 @pytest.mark.parametrize("path", [None, 3, b"x"])
 def test_a_path_that_is_none(use, path, model):
     """F13."""
-    with pytest.raises(ValueError, match="path=.* must be the path of a file"):
+    with pytest.raises(ValueError, match=r"path=.* must be the path of a file"):
         use(model, path)
 
 
@@ -92,7 +94,9 @@ def test_an_unknown_device_is_refused(path):
 @pytest.mark.parametrize("text", ["dkae model 2", "dkae checkpoint 1", None, 7])
 def test_another_format_is_refused(read, text, path):
     rewrite(path, change=lambda state: state.update(format=text))
-    with pytest.raises(ModelFileError, match=r"has the format .* this dkae .* reads 'dkae model 1'"):
+    with pytest.raises(
+        ModelFileError, match=r"has the format .* this dkae .* reads 'dkae model 1'"
+    ):
         read(path)
 
 
@@ -100,7 +104,7 @@ def test_another_format_is_refused(read, text, path):
 @pytest.mark.parametrize("content", [b"my thesis", b"", b"\x80\x02}q\x00."])
 def test_another_file_is_refused(read, content, tmp_path):
     (tmp_path / "m").write_bytes(content)
-    with pytest.raises(ModelFileError, match="m is (damaged|not a dkae file)"):
+    with pytest.raises(ModelFileError, match=r"m is (damaged|not a dkae file)"):
         read(tmp_path / "m")
 
 

@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+from dkae.spectral.preimage import ALPHAS
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.kernel_ridge import KernelRidge
@@ -16,7 +17,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dkae.spectral import KernelPCA, PreImage
-from dkae.spectral.preimage import ALPHAS
 
 RNG = np.random.default_rng(0)
 Z = RNG.uniform(-1, 1, (90, 2))

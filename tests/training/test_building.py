@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dkae.training.building import is_own
 from sklearn.gaussian_process.kernels import RBF
 
 from dkae import DeepKernelizedAutoencoder
@@ -16,7 +17,6 @@ from dkae.networks import (
     KernelLayerNetwork,
     StackedNetwork,
 )
-from dkae.training.building import is_own
 from tests.ids import plain_id
 from tests.nets import Linear, spread
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from dkae.training.building import build
+from dkae.training.starts import ALPHAS, HOLD_OUT_EVERY, choose_width, fit_ridge, make_path
 from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
@@ -13,8 +15,6 @@ from dkae import DeepKernelizedAutoencoder
 from dkae.kernels import kernel_of
 from dkae.networks import KernelLayerNetwork, decode_rows, encode_rows
 from dkae.training import starts
-from dkae.training.building import build
-from dkae.training.starts import ALPHAS, HOLD_OUT_EVERY, choose_width, fit_ridge, make_path
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 6)).astype(np.float32) * np.float32([1, 2, 3, 1, 1, 5])

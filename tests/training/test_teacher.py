@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from dkae.training.teacher import Teacher, distillation_loss
 from sklearn.metrics.pairwise import rbf_kernel
 
 from dkae import DeepKernelizedAutoencoder
 from dkae.grams import MatrixGram
 from dkae.training import teacher as teachers
-from dkae.training.teacher import Teacher, distillation_loss
 
 X = np.random.default_rng(0).normal(size=(70, 4))
 GRAM = rbf_kernel(X, gamma=0.5)

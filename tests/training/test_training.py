@@ -7,13 +7,13 @@ import copy
 import numpy as np
 import pytest
 import torch
+from dkae.training.building import build
 from sklearn.exceptions import ConvergenceWarning
 
 from dkae import recipes
 from dkae.kernels import kernel_of
 from dkae.networks import Autoencoder
 from dkae.training import Callback, EarlyStopping, Trainer
-from dkae.training.building import build
 from dkae.training.optimization import LEARNING_RATES
 from dkae.training.sources import split_rows
 from tests.conftest import PLAIN
