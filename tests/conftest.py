@@ -14,21 +14,13 @@ from hypothesis import settings
 from sklearn.datasets import load_digits
 
 from dkae import DeepKernelizedAutoencoder
+from dkae.networks import Stack
 
 # Timing on a shared machine says nothing: no deadlines.
 settings.register_profile("dkae", deadline=None, max_examples=50)
 settings.load_profile("dkae")
 
 torch.set_num_threads(1)
-
-#: The stack of the paper, without what later versions added to it.
-PLAIN = {
-    "alignment": "frobenius",
-    "network": "stacked",
-    "standardize": False,
-    "layer_norm": False,
-    "tied_weights": True,
-}
 
 #: Modules that start processes, or train and measure for seconds: `make check` leaves them out.
 SLOW = {
@@ -57,23 +49,23 @@ def digits() -> np.ndarray:
 
 @pytest.fixture
 def tiny():
-    """Return a factory of estimators that train in a fraction of a second.
+    """Return a factory of autoencoders that train in a fraction of a second.
 
-    Their network is the plain stack of the paper, on rows as they are; what goes beyond it has
-    tests of its own.
+    Their network is the plain stack of the paper, on rows as they are. Parameters may be nested:
+    ``tiny(network__activation="tanh", optimization__learning_rate="constant")``.
     """
 
     def make(**params) -> DeepKernelizedAutoencoder:
-        defaults = {
-            "n_components": 5,
-            **PLAIN,
-            "hidden_layer_sizes": (16,),
-            "max_iter": 2,
-            "decoder_max_iter": 0,  # has tests of its own, in tests/training/test_decoding.py
-            "steps_per_epoch": 5,
-            "batch_size": 50,
-            "random_state": 0,
-        }
-        return DeepKernelizedAutoencoder(**(defaults | params))
+        model = DeepKernelizedAutoencoder(
+            5,
+            network=Stack((16,), layer_norm=False, input_scaling=False),
+            alignment="frobenius",
+            max_iter=2,
+            decoder_max_iter=0,  # tests/training/test_decoder_phase.py has it
+            steps_per_epoch=5,
+            batch_size=50,
+            random_state=0,
+        )
+        return model.set_params(**params)
 
     return make
