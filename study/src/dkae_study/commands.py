@@ -161,17 +161,17 @@ def reproduce(
 @force_option
 def report(folder: Path, out: Path | None, figures: Path | None, force: bool) -> None:
     """Write one page from the results in FOLDER: each claim of the paper, and what we got."""
-    from dkae_study.paper import PAPER
+    from dkae_study.archive import study_of
     from dkae_study.report.page import write_figures, write_study_page
     from dkae_study.report.pages import is_own_page
 
-    page = folder / "index.html" if out is None else out
+    study, page = study_of(folder), folder / "index.html" if out is None else out
     if folder.is_dir():  # else reading the results says what to do
         for result in folder.glob("*.json"):
             refuse_input(page, result, f"the result {result.name}")
         check_output(page, force=force or is_own_page(page))
-    drawn = [] if figures is None else write_figures(PAPER, folder, figures, replace=force)
-    write_study_page(PAPER, folder, page)
+    drawn = [] if figures is None else write_figures(study, folder, figures, replace=force)
+    write_study_page(study, folder, page)
     and_figures = f", and {len(drawn)} figures in {figures}" if drawn else ""
     click.echo(f"The page is {click.format_filename(page)}{and_figures}")
 

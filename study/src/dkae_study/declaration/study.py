@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from dkae import DeepKernelizedAutoencoder
     from dkae.kernels import Kernel
-    from dkae_study.declaration.experiment import Experiment, NetworkSpec
+    from dkae_study.declaration.experiment import Experiment
 
 
 class Part(NamedTuple):
@@ -50,11 +50,8 @@ class Recipe:
     name: str
     #: In a few words, for the head of the page.
     summary: str
-    #: Returns an unfitted estimator with some parameters overridden.
-    make: Callable[..., DeepKernelizedAutoencoder]
-    #: The recipe of its networks where codes cannot be computed from the kernel (λ = 0, or noise
-    #: on the input), if that is another.
-    without_kernel: str = ""
+    #: Returns an unfitted map.
+    make: Callable[[], DeepKernelizedAutoencoder]
 
 
 @dataclass(frozen=True)
@@ -72,8 +69,8 @@ class Scale:
     #: N_c where it is not swept over.
     n_components: int
     batch_size: int
-    #: How long a recipe trains, and its widths if they are others: parameters of the estimator, by
-    #: the recipe's name.
+    #: How long a recipe trains, and its widths if they are others: parameters of the map as
+    #: `set_params` takes them, by the recipe's name.
     schedules: Mapping[str, Mapping[str, Any]]
     #: At most so many seeds.
     n_seeds: int
@@ -118,9 +115,11 @@ class Study:
     experiments: tuple[Experiment, ...]
     #: Numbers that every result states of the fitted kernel.
     kernel_counts: Callable[[Any], Mapping[str, int]] = lambda kernel: {}
-    #: What a reader of the contrasts must know.
+    #: A note for readers of the contrasts.
     contrast_note: str = ""
-    #: Raised when a change of the code makes results that were kept worthless.
+    #: Names of recipes in results of an earlier version, and their present names.
+    former_recipes: Mapping[str, str] = field(default_factory=dict)
+    #: Raised when a change of the code makes existing results worthless.
     version: int = 1
 
     def __post_init__(self) -> None:
@@ -154,19 +153,14 @@ class Study:
         return _find("scale", name, self.scales)
 
     def estimator(self, scale: Scale, recipe: str) -> DeepKernelizedAutoencoder:
-        """Return a recipe's estimator at a scale, unfitted."""
+        """Return a recipe's map at a scale, unfitted."""
         shape = {
             "n_components": scale.n_components,
-            "hidden_layer_sizes": scale.hidden_layer_sizes,
+            "network__hidden_layer_sizes": scale.hidden_layer_sizes,
             "batch_size": scale.batch_size,
         }
-        return _find("recipe", recipe, self.recipes).make(**(shape | dict(scale.schedules[recipe])))
-
-    def network_of(self, spec: NetworkSpec) -> NetworkSpec:
-        """Return the network that a recipe means: another's where there is no kernel to use."""
-        other = _find("recipe", spec.recipe, self.recipes).without_kernel
-        has_kernel = spec.alignment_weight > 0 and spec.input_noise == 0
-        return spec if has_kernel or not other else replace(spec, recipe=other)
+        estimator = _find("recipe", recipe, self.recipes).make()
+        return estimator.set_params(**(shape | dict(scale.schedules[recipe])))
 
     def parts(self, scale: Scale) -> dict[str, Part]:
         """Return the rows for training, validation and test; at small scales the first of each."""

@@ -14,7 +14,8 @@ Phases = dict[str, tuple[int, float]]
 
 def layer_sizes(estimator: DeepKernelizedAutoencoder, n_features: int) -> list[int]:
     """Return d, the hidden widths, and N_c."""
-    return [n_features, *estimator.hidden_layer_sizes, estimator.n_components]
+    hidden = estimator.get_params()["network__hidden_layer_sizes"]
+    return [n_features, *hidden, estimator.n_components]
 
 
 def step_operations(sizes: Sequence[int], batch_size: int) -> float:

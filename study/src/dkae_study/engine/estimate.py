@@ -39,7 +39,6 @@ def _seconds_per_operation(training: Training) -> float:
     """Time a few steps of a network, on noise."""
     k, clock = training.estimator.batch_size, _Clock()
     model = clone(training.estimator).set_params(
-        network="stacked",  # noise has no kernel to compute codes from
         max_iter=1,
         pretrain_max_iter=0,
         decoder_max_iter=0,

@@ -46,8 +46,8 @@ def run_plan(plan: Plan, reporter: Reporter, n_jobs: int = 1) -> list[Failure]:
     provenance.commit()
     plan.workshop.cache.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
-        # The next call goes on from the checkpoint: nobody will use the half-trained model.
-        warnings.filterwarnings("ignore", "training was interrupted", ConvergenceWarning)
+        # Every result has its losses, and the next call resumes what was interrupted.
+        warnings.filterwarnings("ignore", category=ConvergenceWarning)
         # The limit holds for all of the process: without it, what is measured while a network is
         # trained would differ in its last digits.
         with (

@@ -37,11 +37,6 @@ class Training:
     below: Training | None = None
 
     @property
-    def computes_codes(self) -> bool:
-        """Whether codes are computed from the kernel, which must then be known at new rows."""
-        return bool(self.estimator.network == "kernel_layer")
-
-    @property
     def is_done(self) -> bool:
         """Whether the model is in the cache."""
         return self.path.exists()
@@ -63,8 +58,7 @@ class Trainings:
         self._layers: dict[tuple[str, int], Training] = {}
 
     def of(self, spec: NetworkSpec) -> Training:
-        """Return the training of a network, which recipes may share."""
-        spec = self.study.network_of(spec)
+        """Return the training of a network."""
         if spec not in self._networks:
             self._networks[spec] = self._resolve_network(spec)
         return self._networks[spec]
@@ -95,8 +89,8 @@ class Trainings:
                 kernel="linear",  # any: λ = 0
                 alignment_weight=0,
                 n_components=width,
-                hidden_layer_sizes=tuple(hidden),
-                code_activation=estimator.activation,
+                network__hidden_layer_sizes=tuple(hidden),
+                network__code_activation=estimator.network.activation,
                 max_iter=0,
                 decoder_max_iter=0,
                 random_state=spec.seed,
@@ -119,14 +113,15 @@ class Trainings:
         below: Training | None = None,
     ) -> Training:
         n_features, key = self.study.data.n_features, digest(config)
-        n_below = 0 if below is None else len(estimator.hidden_layer_sizes)
+        sizes = layer_sizes(estimator, n_features)
+        n_below = 0 if below is None else len(sizes) - 2
         return Training(
             spec=spec,
             estimator=estimator,
             config=config,
             hash=key,
             path=self.cache / f"{kind}-{key}.safetensors",
-            layer_sizes=layer_sizes(estimator, n_features),
+            layer_sizes=sizes,
             phases=phases_of(estimator, self.scale.n_train, n_features, n_below),
             below=below,
         )

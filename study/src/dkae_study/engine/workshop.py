@@ -21,7 +21,7 @@ from sklearn.base import clone
 from dkae import DeepKernelizedAutoencoder
 from dkae.grams import Gram
 from dkae.kernels import Kernel
-from dkae.networks import Autoencoder, StackedNetwork
+from dkae.networks import Autoencoder
 from dkae.persistence import load, replacing, save
 from dkae.training import Callback, has_checkpoint, remove_checkpoint
 from dkae_study.declaration import NetworkSpec, Part, Scale, Study
@@ -118,10 +118,7 @@ class Workshop:
         """Return what a result file says of a network."""
         history = list(model.history_)
         if training.below is not None and training.below.is_done:
-            lower = _load(training.below.path).history_
-            # In a cache of an older version they have an L_c, which is to another kernel.
-            names = ("phase", "loss", "reconstruction_loss")
-            history = [*({name: record[name] for name in names} for record in lower), *history]
+            history = [*_load(training.below.path).history_, *history]
         return {
             "config": training.config["network"] | {"params": training.config["params"]},
             "hash": training.hash,
@@ -146,28 +143,23 @@ class Workshop:
         Whatever ends the training early is raised before anything is written.
         """
         model: DeepKernelizedAutoencoder = clone(training.estimator)
-        X, gram = self.parts["train"].X, None
-        if training.spec is not None and training.computes_codes:
-            model.kernel = self.kernel(training.spec.seed)
-        elif training.spec is not None:
+        gram = None
+        if training.spec is not None:
             gram = self.gram(training.spec.seed, "train")
             model.kernel = "precomputed"  # its file must not name another kernel
-        if lower is not None:
-            model.network = StackedNetwork.of(model, X, lower)
-        model.callbacks = list(callbacks)
+        model.set_params(network__lower=lower, callbacks=list(callbacks))
         checkpoint, start = training.path.with_suffix(".checkpoint"), time.perf_counter()
         note: dict[str, Any] = {
             "resumed": has_checkpoint(checkpoint),
             "commit": provenance.commit(),
         }
-        model.fit(X, gram=gram, checkpoint=checkpoint)
+        model.fit(self.parts["train"].X, gram=gram, checkpoint=checkpoint)
         note["seconds"] = round(time.perf_counter() - start, 1)
         # As it comes from the cache: neither what watched it nor what it started from.
-        model.set_params(callbacks=None, network=training.estimator.network)
+        model.set_params(callbacks=None, network__lower=None)
         with replacing(training.path.with_suffix(".json")) as temporary:
             temporary.write_text(json.dumps(note), encoding="utf-8")
-        # Mixtures are 130 MB; only codes that are computed need them.
-        save(model, training.path, kernel=training.computes_codes)
+        save(model, training.path, kernel=False)  # mixtures are 130 MB
         remove_checkpoint(checkpoint)
         return model
 

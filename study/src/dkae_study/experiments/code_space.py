@@ -63,7 +63,7 @@ def _measure(workshop: Workshop, job: Job, models: Models) -> Outcome:
 def _rivals(workshop: Workshop, train: Part, test: Part, seed: int) -> dict[str, Any]:
     """Return the scores without a network, which are the same for all recipes."""
     n_components = workshop.scale.settings["n_curve"]
-    pca = KernelPCA(n_components, center=False, random_state=seed)
+    pca = KernelPCA(n_components, center=False, decoder=None, random_state=seed)
     pca.fit(train.X, gram=workshop.gram(seed, "train"))
     return {
         "raw input": _evaluate(train, test, seed),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dkae.decoders import KernelRidgeDecoder
 from dkae.grams import Gram
-from dkae.spectral import KernelPCA, PreImage
+from dkae.spectral import KernelPCA
 from dkae_study.engine.workshop import Workshop
 
 #: The digits of Table 2, the same with components of all digits, and all digits.
@@ -20,11 +20,10 @@ _TEN = tuple(range(10))
 DIGITS = {PAIR: ((5, 6), (5, 6)), PAIR_OF_ALL: ((5, 6), _TEN), ALL_DIGITS: (_TEN, _TEN)}
 NOISE = 0.25
 N_COMPONENTS = 32
-#: Strength of the pre-image's regularisation that the paper found.
-ALPHA = 0.5
-#: The exact pre-image takes the cube of the number of rows; with more rows than this it is
-#: approximated by so many Nyström features.
-N_EXACT_ROWS, N_FEATURES = 3000, 1000
+#: Strength of the pre-image's regularisation that the paper found, and candidates for a search.
+ALPHA, ALPHAS = 0.5, (1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0, 5.0)
+#: Landmarks of the pre-image; it is exact up to so many rows.
+N_LANDMARKS = 3000
 
 Denoiser = Callable[[NDArray[Any]], NDArray[Any]]
 
@@ -56,12 +55,10 @@ def there_and_back(model: Any) -> Denoiser:
     return lambda x: np.asarray(model.inverse_transform(model.transform(x)))
 
 
-def kernel_pca(train: NDArray[Any], prior: Gram | None, seed: int, alpha: float | str) -> Denoiser:
+def kernel_pca(
+    train: NDArray[Any], prior: Gram | None, seed: int, alphas: Sequence[float]
+) -> Denoiser:
     """Fit kernel PCA and its pre-image: of the prior uncentred as in Fig. 5, else RBF, centred."""
-    n = N_EXACT_ROWS if len(train) <= N_EXACT_ROWS else N_FEATURES
-    preimage = PreImage(alpha=alpha, max_samples=n, random_state=seed)
-    model = KernelPCA(N_COMPONENTS, center=prior is None, preimage=preimage, random_state=seed)
-    with warnings.catch_warnings():
-        # That the pre-image is approximated for all digits stands among the assumptions.
-        warnings.filterwarnings("ignore", message=".*max_samples", category=UserWarning)
-        return there_and_back(model.fit(train, gram=prior))
+    preimage = KernelRidgeDecoder(alphas=alphas, n_landmarks=N_LANDMARKS)
+    model = KernelPCA(N_COMPONENTS, center=prior is None, decoder=preimage, random_state=seed)
+    return there_and_back(model.fit(train, gram=prior))

@@ -29,10 +29,10 @@ from dkae_study.engine.workshop import Workshop
 from dkae_study.experiments.denoisers import (
     ALL_DIGITS,
     ALPHA,
+    ALPHAS,
     DIGITS,
     N_COMPONENTS,
-    N_EXACT_ROWS,
-    N_FEATURES,
+    N_LANDMARKS,
     NOISE,
     PAIR,
     PAIR_OF_ALL,
@@ -88,10 +88,10 @@ def _rivals(
     """Yield the ways to denoise without a network, which are the same for all recipes."""
     yield "linear PCA", there_and_back(PCA(N_COMPONENTS, random_state=seed).fit(train))
     prior = workshop.kernel(seed).on(train)
-    yield "kernel PCA, PCK", kernel_pca(train, prior, seed, ALPHA)
-    yield "kernel PCA, PCK, α by grid", kernel_pca(train, prior, seed, "grid")
+    yield "kernel PCA, PCK", kernel_pca(train, prior, seed, [ALPHA])
+    yield "kernel PCA, PCK, α by grid", kernel_pca(train, prior, seed, ALPHAS)
     if digits != PAIR_OF_ALL:  # minutes of all digits' RBF kernel, once for the first seed
-        yield "kernel PCA, RBF", kernel_pca(train, None, seed, "grid")
+        yield "kernel PCA, RBF", kernel_pca(train, None, seed, ALPHAS)
 
 
 def _methods(job: Job, models: Models, train: NDArray[Any]) -> Iterator[tuple[str, Denoiser]]:
@@ -201,8 +201,8 @@ DENOISING = Experiment(
         "noise": NOISE,
         "components": N_COMPONENTS,
         "alpha": ALPHA,
-        "rows of an exact pre-image": N_EXACT_ROWS,
-        "features of another": N_FEATURES,
+        "alphas": ALPHAS,
+        "landmarks of a pre-image": N_LANDMARKS,
     },
     paper_values=PAPER,
     assumptions=(
@@ -214,11 +214,10 @@ DENOISING = Experiment(
         "training rows (“by grid”, and with the RBF kernel); the claim is judged against the "
         "better of the two.",
         "All ten digits are denoised for the first seed only.",
-        f"With more than {N_EXACT_ROWS:,} rows (all digits) the pre-image is approximated by "
-        f"{N_FEATURES:,} Nyström features.",
+        f"The pre-image is kernel ridge regression on what linear ridge regression leaves; with "
+        f"more than {N_LANDMARKS:,} rows (all digits) it has that many landmarks.",
         f"Networks that learn to denoise see noise of a random size up to {TRAINING_NOISE} on "
-        "their input. With the default recipe they are those of the recipe network, because a "
-        "kernel layer learns nothing from noise.",
+        "their input.",
         "The claims on clipped images and on networks that learned to denoise, without a "
         "projection, were added when their numbers were known.",
     ),

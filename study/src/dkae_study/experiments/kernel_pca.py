@@ -59,7 +59,7 @@ def _curves(workshop: Workshop, seed: int) -> dict[str, _Curve]:
         (workshop.parts[name].X, workshop.gram(seed, name)) for name in ("train", "test")
     )
     n_curve = workshop.scale.settings["n_curve"]
-    pca = KernelPCA(n_curve, center=False, random_state=seed)
+    pca = KernelPCA(n_curve, center=False, decoder=None, random_state=seed)
     # L_c depends on the number of rows: as many training rows as there are test rows.
     n = len(test)
     parts = {

@@ -179,9 +179,9 @@ LAMBDA = Experiment(
         "With the paper's recipe nothing trains the decoder at λ = 1: L_r is what the transposed "
         "weights of the encoder happen to give. On an axis that reaches so far up, L_r looks flat "
         "for λ from 0.1 to 0.9; as a factor it is not.",
-        "The default recipe trains the decoder alone in the end, on codes that stand still, "
-        "whatever λ is, so that L_r grows less; study/benchmarks/flat_middle.py has it without "
-        "that.",
+        "The recipe network trains the decoder alone in the end, on codes that stand still, "
+        "whatever λ is, so that L_r grows less; study/benchmarks/flat_middle.py has the paper's "
+        "recipe with a decoder of its own.",
     ),
     claims=(
         Claim("A larger λ gives a lower L_c and a higher L_r", "Fig. 3a", _judge_tradeoff),

@@ -6,6 +6,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ _OF_A_NETWORK = ("n_components", "alignment_weight", "input_noise")
 
 def read_study(study: Study, folder: Path) -> tuple[list[Run], Scale]:
     """Return the runs of the study in a folder, and the scale that they have in common."""
-    runs = [run for run in read_runs(folder) if _belongs(run, study)]
+    renamed = (_renamed(run, study) for run in read_runs(folder))
+    runs = [run for run in renamed if _belongs(run, study)]
     _refuse_copies(runs, folder)
     scales = sorted({run.scale for run in runs})
     if not scales:
@@ -45,6 +47,10 @@ def read_study(study: Study, folder: Path) -> tuple[list[Run], Scale]:
     _refuse_versions(versions, folder)
     _refuse_broken_pictures(runs, folder)
     return runs, known[scales[0]]
+
+
+def _renamed(run: Run, study: Study) -> Run:
+    return replace(run, recipe=study.former_recipes.get(run.recipe, run.recipe))
 
 
 def _belongs(run: Run, study: Study) -> bool:
