@@ -8,7 +8,6 @@ import pytest
 import torch
 from scipy import sparse
 
-from dkae import rows as rows_module
 from dkae._support.arrays import (
     as_array,
     check_magnitude,
@@ -16,7 +15,7 @@ from dkae._support.arrays import (
     finite_numbers,
     real_numbers,
 )
-from dkae.rows import RowArray, as_rows, write_rows
+from dkae.rows import RowArray, as_rows
 from tests.stores import Results
 
 RAGGED = [[1.0, 2.0], [1.0]]
@@ -152,14 +151,3 @@ def test_an_array_for_results_is_taken_as_it_is(dtype):
 def test_an_array_for_results_that_does_not_fit(out, kind, message):
     with pytest.raises(kind, match=message):
         check_out(out, (3, 2), name="codes")
-
-
-def test_parts_are_written_one_after_another(tmp_path, monkeypatch):
-    released = []
-    monkeypatch.setattr(rows_module, "_MOST_MAPPED", 40)
-    monkeypatch.setattr(rows_module, "release", released.append)
-    parts = [np.full((n, 2), n, np.float32) for n in (3, 3, 1)]
-    out = np.lib.format.open_memmap(tmp_path / "out.npy", "w+", np.float32, (7, 2))
-    assert write_rows(out, iter(parts)) is out
-    np.testing.assert_array_equal(out, np.concatenate(parts))
-    assert len(released) == 2  # after the second part, and at the end
