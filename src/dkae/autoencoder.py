@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from dkae._support.checks import check_integer, draw_seed
+from dkae._support.devices import float32_math
 from dkae._support.processes import joined
 from dkae._support.warning import unchanged_on_failure
 from dkae.alignment import check_width
@@ -259,7 +260,7 @@ class DeepKernelizedAutoencoder(KernelMap):
             one fit, not for a search. Once the model is saved, `dkae.training.remove_checkpoint`
             removes both.
         """
-        with unchanged_on_failure(self), mentioning_masks():
+        with unchanged_on_failure(self), mentioning_masks(), float32_math():
             fit = self._fit_loader if is_loader(X) else self._fit_rows
             fitted = fit(X, y, gram, checkpoint)
         return self._concluded(fitted)
@@ -335,7 +336,7 @@ class DeepKernelizedAutoencoder(KernelMap):
         gram : array of shape (n_samples, n_samples) or Gram, optional
             Gram matrix of these rows, if the model has no kernel.
         """
-        with unchanged_on_failure(self), mentioning_masks():
+        with unchanged_on_failure(self), mentioning_masks(), float32_math():
             outcome, _ = self._fit_part(X, y, gram)
         return self._concluded((outcome, None))  # more passes may come
 

@@ -11,7 +11,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -21,11 +21,19 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dkae._support.arrays import naming
-from dkae._support.checks import check_boolean, check_choice, check_integer, check_takes
+from dkae._support.checks import (
+    check_boolean,
+    check_choice,
+    check_integer,
+    check_takes,
+    draw_seed,
+)
+from dkae._support.devices import float32_math
 from dkae._support.processes import Processes, present, speaks
 from dkae._support.warning import warn_caller
 from dkae.attached_kernel import AttachedKernel
 from dkae.grams import Floats, Gram, Rows, check_block, finite_float32, read_block, sample_rows
+from dkae.intake import Intake, View
 from dkae.kernels import Kernel, gram_of, is_fitted, make_kernel
 from dkae.metrics.comparison import compare_grams
 from dkae.metrics.quality import Quality
@@ -47,19 +55,6 @@ FEW_FEATURES = 0.1
 NAMED_SHARE = 0.9
 #: Features that a warning names at most.
 N_NAMED = 5
-
-
-class View(NamedTuple):
-    """The training rows as a map sees them."""
-
-    rows: Any
-    #: Gram matrix of all rows.
-    prior: Gram
-    #: The ids of the rows to train on.
-    ids: Rows
-    #: Statistics of the rows to train on; None if a fit goes on, which learns none.
-    known: Statistics | None
-    seed: int
 
 
 #: How a training ended, and how good the map is; None where that is not known yet.
@@ -127,7 +122,7 @@ class KernelMap(
             Receives the codes part by part, such as a memmap or a Zarr array; it is returned.
         """
         check_is_fitted(self)
-        with mentioning_masks():
+        with mentioning_masks(), float32_math():
             rows = self._check_rows(X)
             return map_rows(lambda chunk: self._encode(self._seen(chunk)), rows, out)
 
@@ -238,44 +233,40 @@ class KernelMap(
 
     # --- the kernel --------------------------------------------------------------------------
 
-    def _check_agreement(self, processes: Processes, rows: Any, y: object) -> None:
-        """Raise if other processes of the run have other parameters, rows or labels."""
-        if processes.size > 1:
-            check_same_inputs(processes, self.get_params(), rows, y)
+    def _admit(self, intake: Intake, processes: Processes, *, is_warm: bool) -> tuple[Any, int]:
+        """Return the rows of an intake, checked, and the seed of the fit."""
+        rows = self._check_rows(intake.open(processes, self.random_state), reset=not is_warm)
+        if len(rows) < 2:
+            raise ValueError(f"X has {len(rows)} row: a fit needs at least 2, pass more rows")
+        if intake.is_shared and processes.size > 1:
+            check_same_inputs(processes, self.get_params(), rows, intake.y)
+        return rows, processes.first(draw_seed(self.random_state))
 
     def _see(
-        self,
-        rows: Any,
-        ids: Rows,
-        y: object,
-        gram: Any,
-        seed: int,
-        *,
-        is_warm: bool = False,
-        n_parts: int = 1,
+        self, intake: Intake, rows: Any, seed: int, *, fraction: float = 0.0, is_warm: bool = False
     ) -> View:
         """Learn units and kernel from the training rows; return what the map sees.
 
-        `ids` are the rows to train on: nothing is fitted to the others. If the fit goes on, the
-        present units and kernel stay. `n_parts` parts like these rows are expected.
+        Nothing is fitted to the `fraction` of the rows that is held out. If the fit goes on, the
+        present units and kernel stay.
         """
-        if is_warm:
-            seen = self._lazily_seen(rows)
-            view = View(seen, self._present_prior(seen, gram), ids, None, seed)
-            self._check_prior(view)
-            return view
-        known = self._learn_units(Statistics.of(rows, ids))
+        rng = intake.rng(seed, present().rank)
+        ids, held_out = intake.split(len(rows), fraction, rng)
+        known = None if is_warm else self._learn_units(Statistics.of(rows, ids))
         seen = self._lazily_seen(rows)
-        prior = self._fit_prior(seen, y, gram, ids)
-        view = View(seen, prior, ids, known._replace(n_rows=n_parts * known.n_rows), seed)
-        self._check_prior(view)
-        if gram is None:
+        if known is None:
+            prior = self._present_prior(seen, intake.gram)
+        else:
+            prior = self._fit_prior(seen, intake.y, intake.gram, ids)
+            known = known._replace(n_rows=intake.n_parts * known.n_rows)
+        view = View(seen, prior, ids, held_out, known, seed, rng, self._seen)
+        check_same_prior(present(), prior)
+        check_block(read_block(prior, self._sample_ids(view)), prior.name)
+        if not intake.is_shared:
+            self._kernel_for_new_rows()
+        if known is not None and intake.gram is None:
             self._warn_of_units(known)
         return view
-
-    def _check_prior(self, view: View) -> None:
-        check_same_prior(present(), view.prior)
-        check_block(read_block(view.prior, self._sample_ids(view)), view.prior.name)
 
     def _fit_prior(self, rows: Any, y: object, gram: Any, ids: Rows) -> Gram:
         """Fit the kernel to the rows to train on, and return the Gram matrix of all rows."""

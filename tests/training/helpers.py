@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from sklearn.base import clone
 
 
 class Killed(Exception):  # noqa: N818 - nothing went wrong in the fit
@@ -16,3 +17,11 @@ def assert_same(a, b):
     mine, others = a.network_.state_dict(), b.network_.state_dict()
     assert list(mine) == list(others)
     assert all(torch.equal(mine[name], others[name]) for name in mine)
+
+
+def initial(model, X):
+    """Return the network that a fit of the model starts from."""
+    still = clone(model).set_params(
+        optimization__learning_rate_init=1e-30, max_iter=1, steps_per_epoch=1
+    )
+    return still.fit(X).network_
