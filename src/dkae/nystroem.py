@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from dkae._support.checks import check_integer, draw_seed
+from dkae._support.devices import float32_math
 from dkae._support.processes import joined
 from dkae._support.warning import unchanged_on_failure
 from dkae.decoders import is_trained, make_decoder
@@ -170,7 +171,7 @@ class InvertibleNystroem(KernelMap):
             File that keeps the state of a decoder that is trained, as in
             `DeepKernelizedAutoencoder.fit`.
         """
-        with unchanged_on_failure(self), mentioning_masks():
+        with unchanged_on_failure(self), mentioning_masks(), float32_math():
             fit = self._fit_loader if is_loader(X) else self._fit_rows
             fitted = fit(X, y, gram, checkpoint)
         return self._concluded(fitted)
@@ -252,7 +253,7 @@ class InvertibleNystroem(KernelMap):
         y, gram
             As in `fit`, for the first call.
         """
-        with unchanged_on_failure(self), mentioning_masks():
+        with unchanged_on_failure(self), mentioning_masks(), float32_math():
             outcome, _ = self._fit_part(X, y, gram)
         return self._concluded((outcome, None))  # more passes may come
 
@@ -391,7 +392,7 @@ class InvertibleNystroem(KernelMap):
         """Let a decoder that is trained start as a regression."""
         known = Statistics.of(view.rows, view.ids) if view.known is None else view.known
         rows = self._map_rows(view)
-        decoder.start(self._encode(rows), rows, known, view.seed)
+        decoder.start(self._encode(rows), rows, known)
 
     def _codes_of(self, view: View, settings: Settings) -> Any:
         """Return the codes of all rows, or codes that are computed for each batch.

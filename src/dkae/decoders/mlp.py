@@ -35,6 +35,7 @@ from dkae.networks import (
 from dkae.rows import map_rows
 from dkae.statistics import Statistics
 from dkae.training.callbacks import EarlyStopping
+from dkae.training.optimization import Optimization
 from dkae.training.phases import plan_phases
 from dkae.training.run import Keeping, Outcome, train, training_device
 from dkae.training.settings import Settings
@@ -152,7 +153,7 @@ class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: igno
     tol : float, default=1e-4
         Smallest gain that counts.
     random_state : int, RandomState or None, default=None
-        Seed of `fit` alone; a map passes its own.
+        Seed of weights and batches; with None, a map passes its own.
 
     Attributes
     ----------
@@ -193,7 +194,7 @@ class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: igno
         settings, seed = self.settings("auto"), draw_seed(self.random_state)
         rng = np.random.default_rng(seed)
         ids, held_out = split_rows(len(rows), self.held_out_share(len(rows)), rng)
-        self.start(codes[ids], rows[ids], Statistics.of(rows, ids), seed)
+        self.start(codes[ids], rows[ids], Statistics.of(rows, ids))
         source = BatchSource(
             rows, None, ids, held_out, settings.batch_size, settings.steps_per_epoch, rng,
             training_device("auto"), codes=codes,
@@ -220,7 +221,14 @@ class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: igno
         """Return the share of the rows that is held out."""
         return self.validation_fraction if n_rows >= N_HELD_OUT_FROM else 0.0
 
-    def start(self, codes: Floats, rows: Any, known: Statistics, seed: int) -> None:
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of an optimization that is given by default."""
+        if self.optimization is None and any(name.startswith("optimization__") for name in params):
+            self.optimization = Optimization()
+        super().set_params(**params)
+        return self
+
+    def start(self, codes: Floats, rows: Any, known: Statistics) -> None:
         """Build the network, as ridge regression from codes to some of the training rows.
 
         `known` are the statistics of all training rows.
@@ -230,7 +238,8 @@ class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: igno
             self.hidden_layer_sizes, (known.n_rows, width), codes.shape[1]
         )[::-1]  # fmt: skip
         scaling = learn_scaling(known)
-        with seeded(seed):
+        drawn = draw_seed(self.random_state)
+        with seeded(self.random_state if isinstance(self.random_state, int) else drawn):
             network = CorrectedRidge(codes.shape[1], width, sizes, scaling, output)
         seen = scaling(torch.from_numpy(np.ascontiguousarray(rows))).nan_to_num(0.0).numpy()
         network.start_at(fit_ridge(codes.astype(np.float64), seen))
