@@ -9,12 +9,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from dkae._support.checks import check_integer, draw_seed
+from dkae._support.checks import check_integer
 from dkae._support.devices import float32_math
 from dkae._support.processes import joined
 from dkae._support.warning import unchanged_on_failure
 from dkae.alignment import check_width
-from dkae.kernel_map import LOGGER, Fitted, KernelMap, View, mentioning_masks
+from dkae.intake import Batches, Intake, Part, View
+from dkae.kernel_map import LOGGER, KernelMap, mentioning_masks
+from dkae.metrics.quality import Quality
 from dkae.networks import (
     Stack,
     build_network,
@@ -26,22 +28,14 @@ from dkae.networks import (
     summary_of,
 )
 from dkae.training import FINE_TUNING, Optimization
-from dkae.training.agreement import check_same_presence
-from dkae.training.checkpoint import check_path, owned
-from dkae.training.fingerprint import fingerprint
-from dkae.training.loaders import check_loader_wishes, first_batches, is_loader, loader_steps
-from dkae.training.passes import Continuation, one_pass
+from dkae.training.loaders import is_loader
 from dkae.training.phases import plan_phases
 from dkae.training.progress import listeners_of
-from dkae.training.run import Keeping, train, training_device
+from dkae.training.run import Keeping, Outcome, train, training_device
 from dkae.training.settings import Settings
-from dkae.training.sources import BatchSource, Source, split_rows
-from dkae.training.streams import LoaderSource, PassSource
+from dkae.training.sources import Source
 
 __all__ = ["DeepKernelizedAutoencoder"]
-
-#: Parts like the first that `partial_fit` expects, for the widths of the network.
-N_PARTS = 10
 
 
 class DeepKernelizedAutoencoder(KernelMap):
@@ -260,63 +254,8 @@ class DeepKernelizedAutoencoder(KernelMap):
             one fit, not for a search. Once the model is saved, `dkae.training.remove_checkpoint`
             removes both.
         """
-        with unchanged_on_failure(self), mentioning_masks(), float32_math():
-            fit = self._fit_loader if is_loader(X) else self._fit_rows
-            fitted = fit(X, y, gram, checkpoint)
-        return self._concluded(fitted)
-
-    def _fit_rows(self, X: Any, y: object, gram: Any, checkpoint: Any) -> Fitted:
-        settings = Settings.of(self)
-        callbacks = listeners_of(self.callbacks, self.verbose)
-        with joined(training_device(self.device)) as processes:
-            check_same_presence(processes, gram=gram, y=y, checkpoint=checkpoint)
-            path = check_path(checkpoint, self.random_state, is_writer=processes.is_first)
-            is_warm = self._is_warm()
-            rows = self._check_rows(X, reset=not is_warm)
-            self._check_agreement(processes, rows, y)
-            seed = processes.first(draw_seed(self.random_state))
-            rng = np.random.default_rng(seed)
-            ids, held_out = split_rows(len(rows), settings.validation_fraction, rng)
-            view = self._see(rows, ids, y, gram, seed, is_warm=is_warm)
-            network = self._network_for(view, settings)
-            source = BatchSource(
-                view.rows, view.prior, ids, held_out, settings.batch_size,
-                settings.steps_per_epoch, rng, training_device(self.device), self.fill_,
-                processes=processes,
-            )  # fmt: skip
-            keeping = None
-            if path is not None:
-                keeping = Keeping(path, fingerprint(network, view.rows, view.prior, settings, rng))
-            with owned(path):
-                return self._train(network, view, settings, source, callbacks, keeping)
-
-    def _fit_loader(self, loader: Any, y: object, gram: Any, checkpoint: Any) -> Fitted:
-        check_loader_wishes(
-            y=y is not None,
-            gram=gram is not None,
-            checkpoint=checkpoint is not None,
-            validation_fraction=bool(self.validation_fraction),
-            **{"missing='mask'": self.missing == "mask"},
-            **{"steps_per_epoch='pairs'": self.steps_per_epoch == "pairs"},
-        )
-        n_steps = loader_steps(loader, self.steps_per_epoch)
-        settings = Settings.of(self, steps_per_epoch=n_steps)
-        callbacks = listeners_of(self.callbacks, self.verbose)
-        with joined(training_device(self.device)) as processes:
-            batches, head = first_batches(loader, processes)
-            is_warm = self._is_warm()
-            rows = self._check_rows(head.rows, reset=not is_warm)
-            seed = processes.first(draw_seed(self.random_state))
-            ids = np.arange(len(rows))
-            view = self._see(rows, ids, head.labels, None, seed, is_warm=is_warm)
-            kernel = self._kernel_for_new_rows()
-            network = self._network_for(view, settings)
-            source = LoaderSource(
-                batches, self.row_shape_, self._seen, kernel.gram, n_steps,
-                np.random.default_rng([seed, processes.rank]), training_device(self.device),
-                processes,
-            )  # fmt: skip
-            return self._train(network, view, settings, source, callbacks)
+        kind = Batches if is_loader(X) else Intake
+        return self._fit(kind(X, y, gram, checkpoint), is_warm=self._is_warm())
 
     def partial_fit(self, X: Any, y: object = None, *, gram: Any = None) -> Self:
         """Take one pass of steps over the rows: each is in one batch.
@@ -336,36 +275,25 @@ class DeepKernelizedAutoencoder(KernelMap):
         gram : array of shape (n_samples, n_samples) or Gram, optional
             Gram matrix of these rows, if the model has no kernel.
         """
-        with unchanged_on_failure(self), mentioning_masks(), float32_math():
-            outcome, _ = self._fit_part(X, y, gram)
-        return self._concluded((outcome, None))  # more passes may come
-
-    def _fit_part(self, X: Any, y: object, gram: Any) -> Fitted:
-        settings = one_pass(Settings.of(self))
         is_warm = self.__sklearn_is_fitted__()
-        history = list(self.history_) if is_warm else []
-        continuation = Continuation(getattr(self, "_continued", None) if is_warm else None)
-        callbacks = [*listeners_of(self.callbacks, self.verbose), continuation]
-        with joined(training_device(self.device)) as processes:
-            rows = self._check_rows(X, reset=not is_warm)
-            if len(rows) < 2:
-                raise ValueError(f"X has {len(rows)} row: a pass of partial_fit needs at least 2")
-            self._check_agreement(processes, rows, y)
-            seed = processes.first(draw_seed(self.random_state))
-            ids, nobody = np.arange(len(rows)), np.arange(0)
-            view = self._see(rows, ids, y, gram, seed, is_warm=is_warm, n_parts=N_PARTS)
-            network = self._network_for(view, settings)
-            source = PassSource(
-                view.rows, view.prior, ids, nobody, settings.batch_size, "samples",
-                np.random.default_rng([seed, len(history)]),  # another order at each call
-                training_device(self.device), self.fill_, processes=processes,
-            )  # fmt: skip
-            outcome, quality = self._train(network, view, settings, source, callbacks)
-        for record in outcome.records:
-            record["epoch"] = len(history) + 1
-        self.history_ = history + outcome.records
-        self._continued = continuation.state
-        return outcome, quality
+        former = (self.history_, self._continued) if is_warm else ([], None)
+        return self._fit(Part(X, y, gram, *former), is_warm=is_warm)
+
+    def _fit(self, intake: Intake, *, is_warm: bool) -> Self:
+        with unchanged_on_failure(self), mentioning_masks(), float32_math():
+            settings = intake.settings(Settings.of(self))
+            callbacks = [*listeners_of(self.callbacks, self.verbose), *intake.callbacks()]
+            device = training_device(self.device)
+            with joined(device) as processes:
+                rows, seed = self._admit(intake, processes, is_warm=is_warm)
+                fraction = settings.validation_fraction
+                view = self._see(intake, rows, seed, fraction=fraction, is_warm=is_warm)
+                network = self._network_for(view, settings)
+                source = intake.source(view, settings, device, processes, fill=self.fill_)
+                with intake.keeping(network, view, settings) as keeping:
+                    outcome = self._train(network, view, settings, source, callbacks, keeping)
+                quality = self._take_over(network, view, intake, outcome)
+        return self._concluded(outcome, quality if intake.is_last else None)
 
     # --- the steps of fit --------------------------------------------------------------------
 
@@ -415,22 +343,25 @@ class DeepKernelizedAutoencoder(KernelMap):
         settings: Settings,
         source: Source,
         callbacks: list[Any],
-        keeping: Keeping | None = None,
-    ) -> Fitted:
-        """Train, and take over what was learned."""
+        keeping: Keeping | None,
+    ) -> Outcome:
         phases = plan_phases(network, settings)
         n_steps = source.n_steps * sum(phase.n_epochs for phase in phases)
         LOGGER.info("%s: %s, %s, %d steps", type(self).__name__, *self._parts(network), n_steps)
         # For dropout and its like. Our own networks have none, and fits in threads need not wait.
         is_deterministic = getattr(network, "is_deterministic", False)
         with seeded(None if is_deterministic else view.seed + 2):
-            outcome = train(network, phases, source, settings, callbacks, keeping)
+            return train(network, phases, source, settings, callbacks, keeping)
+
+    def _take_over(
+        self, network: nn.Module, view: View, intake: Intake, outcome: Outcome
+    ) -> Quality:
+        """Keep what was learned, and measure it."""
         self.network_, self.n_components_ = network, int(self.n_components)
-        self.history_ = outcome.records
+        self.history_, self._continued = intake.joined(outcome.records), intake.continued
         self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in outcome.records)
         self._stored_kernel_values = None  # of a file that this model may have come from
-        self._continued = None  # the optimizer of passes before
-        return outcome, self._measure(view, _as_array(getattr(network, "unit", None)))
+        return self._measure(view, _as_array(getattr(network, "unit", None)))
 
     # --- the map -----------------------------------------------------------------------------
 

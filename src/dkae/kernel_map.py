@@ -57,10 +57,6 @@ NAMED_SHARE = 0.9
 N_NAMED = 5
 
 
-#: How a training ended, and how good the map is; None where that is not known yet.
-Fitted = tuple[Outcome, Quality | None]
-
-
 class KernelMap(
     AttachedKernel,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]  # scikit-learn is untyped
@@ -81,7 +77,7 @@ class KernelMap(
     n_components_: int
     history_: list[Record]
     #: The optimizer of the pass before, for `partial_fit`.
-    _continued: dict[str, Any] | None
+    _continued: dict[str, Any] | None = None
     center_: Floats | None
     scale_: Floats | None
     fill_: Floats | None
@@ -215,9 +211,8 @@ class KernelMap(
         ids: Rows = np.sort(view.ids[sample_rows(len(view.ids), N_SAMPLE_ROWS)])
         return ids
 
-    def _concluded(self, fitted: Fitted) -> Self:
+    def _concluded(self, outcome: Outcome, quality: Quality | None) -> Self:
         """Warn of an interruption or a bad fit, and return the model."""
-        outcome, quality = fitted
         if outcome.interruption is not None:
             try:
                 warn_caller(

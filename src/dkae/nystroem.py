@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from dkae._support.checks import check_integer, draw_seed
+from dkae._support.checks import check_integer
 from dkae._support.devices import float32_math
-from dkae._support.processes import joined
+from dkae._support.processes import Processes, joined
 from dkae._support.warning import unchanged_on_failure
 from dkae.decoders import is_trained, make_decoder
 from dkae.grams import Floats, sample_rows
-from dkae.kernel_map import LOGGER, Fitted, KernelMap, View, mentioning_masks
+from dkae.intake import Batches, Intake, Part, View
+from dkae.kernel_map import LOGGER, KernelMap, mentioning_masks
 from dkae.kernels import Kernel
 from dkae.kernels.nystroem import NystroemFeatures
 from dkae.linear_path import choose_width, make_path
+from dkae.metrics.quality import Quality
 from dkae.networks import Scaling, learn_scaling
 from dkae.statistics import Statistics
-from dkae.training.agreement import check_same_presence
-from dkae.training.checkpoint import check_path, owned
-from dkae.training.fingerprint import fingerprint
-from dkae.training.loaders import check_loader_wishes, first_batches, is_loader, loader_steps
-from dkae.training.passes import Continuation, one_pass
+from dkae.training.loaders import is_loader
 from dkae.training.progress import listeners_of
-from dkae.training.run import Keeping, Outcome, training_device
-from dkae.training.settings import Settings
-from dkae.training.sources import BatchSource, Source, split_rows
-from dkae.training.streams import LoaderSource, PassSource
+from dkae.training.run import Outcome, training_device
 
 __all__ = ["InvertibleNystroem"]
 
@@ -171,74 +166,9 @@ class InvertibleNystroem(KernelMap):
             File that keeps the state of a decoder that is trained, as in
             `DeepKernelizedAutoencoder.fit`.
         """
-        with unchanged_on_failure(self), mentioning_masks(), float32_math():
-            fit = self._fit_loader if is_loader(X) else self._fit_rows
-            fitted = fit(X, y, gram, checkpoint)
-        return self._concluded(fitted)
-
-    def _fit_rows(self, X: Any, y: object, gram: Any, checkpoint: Any) -> Fitted:
-        callbacks = listeners_of(self.callbacks, self.verbose)
-        with joined(training_device(self.device)) as processes:
-            check_same_presence(processes, gram=gram, y=y, checkpoint=checkpoint)
-            path = check_path(checkpoint, self.random_state, is_writer=processes.is_first)
-            is_warm = bool(self.warm_start) and self.__sklearn_is_fitted__()
-            rows = self._check_rows(X, reset=not is_warm)
-            self._check_agreement(processes, rows, y)
-            seed = processes.first(draw_seed(self.random_state))
-            rng = np.random.default_rng(seed)
-            decoder = self._decoder_for(len(rows), seed, is_warm)
-            self._check_wishes(decoder, checkpoint)
-            share = decoder.held_out_share(len(rows)) if is_trained(decoder) else 0.0
-            ids, held_out = split_rows(len(rows), share, rng)
-            view = self._see(rows, ids, y, gram, seed, is_warm=is_warm)
-            if not is_warm:
-                self._compute_map(view)
-            if not is_trained(decoder):
-                return self._regress(decoder, view)
-            settings = decoder.settings(self.device)
-            if not is_warm:
-                self._start(decoder, view)
-            source = BatchSource(
-                view.rows, None, ids, held_out, settings.batch_size, settings.steps_per_epoch, rng,
-                training_device(self.device), codes=self._codes_of(view, settings),
-                processes=processes,
-            )  # fmt: skip
-            keeping = None
-            if path is not None:
-                run = fingerprint(decoder.network_, view.rows, view.prior, settings, rng)
-                keeping = Keeping(path, run)
-            with owned(path):
-                return self._learn(
-                    decoder, view, settings, source, callbacks, keeping, watches=len(held_out) > 0
-                )
-
-    def _fit_loader(self, loader: Any, y: object, gram: Any, checkpoint: Any) -> Fitted:
-        check_loader_wishes(
-            y=y is not None,
-            gram=gram is not None,
-            checkpoint=checkpoint is not None,
-            **{"missing='mask'": self.missing == "mask"},
-        )
-        callbacks = listeners_of(self.callbacks, self.verbose)
-        with joined(training_device(self.device)) as processes:
-            batches, head = first_batches(loader, processes)
-            is_warm = bool(self.warm_start) and self.__sklearn_is_fitted__()
-            rows = self._check_rows(head.rows, reset=not is_warm)
-            seed = processes.first(draw_seed(self.random_state))
-            decoder, has_started = self._trained_decoder(seed, is_warm, "an iterable of batches")
-            view = self._see(rows, np.arange(len(rows)), head.labels, None, seed, is_warm=is_warm)
-            if not is_warm:
-                self._compute_map(view)
-            n_steps = loader_steps(loader, decoder.steps_per_epoch)
-            settings = decoder.set_params(steps_per_epoch=n_steps).settings(self.device)
-            if not has_started:
-                self._start(decoder, view)
-            source = LoaderSource(
-                batches, self.row_shape_, self._seen, self._kernel_for_new_rows().gram, n_steps,
-                np.random.default_rng([seed, processes.rank]), training_device(self.device),
-                processes, self._encode,
-            )  # fmt: skip
-            return self._learn(decoder, view, settings, source, callbacks, watches=False)
+        kind = Batches if is_loader(X) else Intake
+        is_warm = bool(self.warm_start) and self.__sklearn_is_fitted__()
+        return self._fit(kind(X, y, gram, checkpoint), is_warm=is_warm)
 
     def partial_fit(self, X: Any, y: object = None, *, gram: Any = None) -> Self:
         """Compute the map from the first rows; let the decoder take one pass over these rows.
@@ -253,61 +183,44 @@ class InvertibleNystroem(KernelMap):
         y, gram
             As in `fit`, for the first call.
         """
-        with unchanged_on_failure(self), mentioning_masks(), float32_math():
-            outcome, _ = self._fit_part(X, y, gram)
-        return self._concluded((outcome, None))  # more passes may come
-
-    def _fit_part(self, X: Any, y: object, gram: Any) -> Fitted:
         is_warm = self.__sklearn_is_fitted__()
-        n_passes = len(self.history_) if is_warm else 0
-        continuation = Continuation(getattr(self, "_continued", None) if is_warm else None)
-        callbacks = [*listeners_of(self.callbacks, self.verbose), continuation]
-        with joined(training_device(self.device)) as processes:
-            rows = self._check_rows(X, reset=not is_warm)
-            if len(rows) < 2:
-                raise ValueError(f"X has {len(rows)} row: a pass of partial_fit needs at least 2")
-            self._check_agreement(processes, rows, y)
-            seed = processes.first(draw_seed(self.random_state))
-            decoder, has_started = self._trained_decoder(seed, is_warm, "partial_fit")
-            ids, nobody = np.arange(len(rows)), np.arange(0)
-            view = self._see(rows, ids, y, gram, seed, is_warm=is_warm, n_parts=10)
-            if not is_warm:
-                self._compute_map(view)
-            settings = one_pass(decoder.settings(self.device))
-            if not has_started:
-                self._start(decoder, view)
-            source = PassSource(
-                view.rows, None, ids, nobody, settings.batch_size, "samples",
-                np.random.default_rng([seed, n_passes]),  # another order at each call
-                training_device(self.device), codes=self._codes_of(view, settings),
-                processes=processes,
-            )  # fmt: skip
-            fitted = self._learn(decoder, view, settings, source, callbacks, watches=False)
-        for record in fitted[0].records:
-            record["epoch"] = n_passes + 1
-        self._continued = continuation.state
-        return fitted
+        former = (self.history_, self._continued) if is_warm else ([], None)
+        return self._fit(Part(X, y, gram, *former), is_warm=is_warm)
+
+    def _fit(self, intake: Intake, *, is_warm: bool) -> Self:
+        with unchanged_on_failure(self), mentioning_masks(), float32_math():
+            device = training_device(self.device)
+            with joined(device) as processes:
+                rows, seed = self._admit(intake, processes, is_warm=is_warm)
+                decoder = self._decoder_for(intake, len(rows), seed, is_warm=is_warm)
+                is_held_out = is_trained(decoder) and not intake.parts
+                fraction = decoder.held_out_share(len(rows)) if is_held_out else 0.0
+                view = self._see(intake, rows, seed, fraction=fraction, is_warm=is_warm)
+                if not is_warm:
+                    self._compute_map(view)
+                if is_trained(decoder):
+                    outcome = self._learn(decoder, view, intake, processes, device)
+                else:
+                    outcome = self._regress(decoder, view)
+                quality = self._take_over(decoder, view, intake, outcome)
+        return self._concluded(outcome, quality if intake.is_last else None)
 
     # --- the steps of fit --------------------------------------------------------------------
 
-    def _decoder_for(self, n_rows: int, seed: int, is_warm: bool) -> Any:
+    def _decoder_for(self, intake: Intake, n_rows: int, seed: int, *, is_warm: bool) -> Any:
         """Return the decoder to fit: a new one, or a copy of the present one."""
-        if is_warm:
+        if is_warm and (is_trained(self.decoder_) or not intake.parts):
             return copy.deepcopy(self.decoder_)
-        return make_decoder(self.decoder, n_rows, seed)
-
-    def _trained_decoder(self, seed: int, is_warm: bool, what: str) -> tuple[Any, bool]:
-        """Return a decoder that learns in steps, and whether it has started."""
-        if is_warm and is_trained(self.decoder_):
-            return copy.deepcopy(self.decoder_), True
         is_auto = isinstance(self.decoder, str) and self.decoder == "auto"
-        decoder = make_decoder("mlp" if is_auto else self.decoder, 0, seed)
-        if not is_trained(decoder):
+        name = "mlp" if is_auto and intake.parts else self.decoder
+        decoder = make_decoder(name, n_rows, seed)
+        if intake.parts and not is_trained(decoder):
             raise ValueError(
-                f"decoder={type(decoder).__name__} learns from all rows at once, and {what} needs "
-                "one that learns in steps: set decoder='mlp' and fit anew"
+                f"decoder={type(decoder).__name__} learns from all rows at once, and "
+                f"{intake.parts} needs one that learns in steps: set decoder='mlp' and fit anew"
             )
-        return decoder, False
+        self._check_wishes(decoder, intake.checkpoint)
+        return decoder
 
     def _check_wishes(self, decoder: Any, checkpoint: Any) -> None:
         """Raise for what a decoder in closed form has no use for."""
@@ -382,53 +295,45 @@ class InvertibleNystroem(KernelMap):
         smooth = kernel.has_formula
         return choose_width(codes[sample], seen[sample], prior, n_components, is_smooth=smooth)
 
-    def _regress(self, decoder: Any, view: View) -> Fitted:
+    def _regress(self, decoder: Any, view: View) -> Outcome:
         """Fit a decoder in closed form, to a sample of the rows."""
         rows = self._without_gaps(self._map_rows(view))
         decoder.fit(self._encode(rows), rows)
-        return self._learned(decoder, view, Outcome([], None))
-
-    def _start(self, decoder: Any, view: View) -> None:
-        """Let a decoder that is trained start as a regression."""
-        known = Statistics.of(view.rows, view.ids) if view.known is None else view.known
-        rows = self._map_rows(view)
-        decoder.start(self._encode(rows), rows, known)
-
-    def _codes_of(self, view: View, settings: Settings) -> Any:
-        """Return the codes of all rows, or codes that are computed for each batch.
-
-        They are computed once if no more rows are drawn than there are.
-        """
-        lazy = _Codes(self, view.rows)
-        n_drawn = settings.decoder_max_iter * settings.batch_size * 100
-        return lazy[np.arange(len(view.rows))] if len(view.rows) <= n_drawn else lazy
+        return Outcome([], None)
 
     def _learn(
         self,
         decoder: Any,
         view: View,
-        settings: Settings,
-        source: Source,
-        callbacks: list[Any],
-        keeping: Keeping | None = None,
-        *,
-        watches: bool,
-    ) -> Fitted:
-        """Train a decoder, and take over what was learned."""
+        intake: Intake,
+        processes: Processes,
+        device: torch.device,
+    ) -> Outcome:
+        """Train a decoder, which starts as a regression."""
+        if not hasattr(decoder, "network_"):
+            known = Statistics.of(view.rows, view.ids) if view.known is None else view.known
+            rows = self._map_rows(view)
+            decoder.start(self._encode(rows), rows, known)
+        # The rows to hold out have been drawn.
+        settings = intake.settings(replace(decoder.settings(self.device), validation_fraction=0.0))
+        source = intake.source(view, settings, device, processes, encode=self._encode)
         n_steps = source.n_steps * settings.decoder_max_iter
         parts = self._parts(decoder)
         LOGGER.info("%s: %s, %s, %s, %d steps", type(self).__name__, *parts, n_steps)
-        outcome = decoder.learn(source, settings, callbacks, keeping, watches=watches)
-        return self._learned(decoder, view, outcome)
+        callbacks = [*listeners_of(self.callbacks, self.verbose), *intake.callbacks()]
+        watches = len(view.held_out) > 0
+        with intake.keeping(decoder.network_, view, settings) as keeping:
+            outcome: Outcome = decoder.learn(source, settings, callbacks, keeping, watches=watches)
+            return outcome
 
-    def _learned(self, decoder: Any, view: View, outcome: Outcome) -> Fitted:
+    def _take_over(self, decoder: Any, view: View, intake: Intake, outcome: Outcome) -> Quality:
+        """Keep what was learned, and measure it."""
         self.decoder_ = decoder
-        self.history_ = list(getattr(decoder, "history_", []))
+        self.history_, self._continued = intake.joined(outcome.records), intake.continued
         self.n_iter_ = len(self.history_)
         self._stored_kernel_values = None  # of a file that this model may have come from
-        self._continued = None  # the optimizer of passes before
         unit = learn_scaling(view.known).scale.numpy() if view.known is not None else None
-        return outcome, self._measure(view, unit)
+        return self._measure(view, unit)
 
     # --- the map -----------------------------------------------------------------------------
 
@@ -485,19 +390,6 @@ class _Values(NamedTuple):
 
     kernel: Any
     function: Any
-
-
-class _Codes:
-    """Codes of rows, computed when they are asked for."""
-
-    def __init__(self, model: InvertibleNystroem, rows: Any) -> None:
-        self.model = model
-        self.rows = rows
-
-    def __getitem__(self, ids: Any) -> NDArray[np.float32]:
-        parts = [ids[i : i + 2048] for i in range(0, len(ids), 2048)]
-        codes = [self.model._encode(np.asarray(self.rows[part])) for part in parts]
-        return np.concatenate(codes).astype(np.float32, copy=False)
 
 
 def _scaled(scaling: Scaling, rows: Floats) -> Floats:

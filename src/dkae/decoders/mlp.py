@@ -261,5 +261,5 @@ class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: igno
         stopping = [EarlyStopping(self.patience, self.tol)] if watches else []
         phases = plan_phases(network, settings)
         outcome = train(network, phases, source, settings, [*stopping, *callbacks], keeping)
-        self.network_, self.history_ = network, [*self.history_, *outcome.records]
+        self.network_, self.history_ = network, outcome.records
         return outcome

@@ -20,11 +20,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dkae._support.arrays import check_out, finite_numbers, real_numbers
-from dkae._support.checks import check_boolean, check_choice, check_integer, draw_seed
+from dkae._support.checks import check_boolean, check_choice, check_integer
+from dkae._support.processes import ALONE
 from dkae._support.warning import unchanged_on_failure
 from dkae.decoders import make_decoder
 from dkae.grams import Gram, MatrixGram
-from dkae.kernel_map import KernelMap, View, mentioning_masks
+from dkae.intake import Intake, View
+from dkae.kernel_map import KernelMap, mentioning_masks
 from dkae.kernels import Kernel
 from dkae.rows import map_rows
 from dkae.spectral.decomposition import SOLVERS, Components, Decomposition
@@ -153,9 +155,8 @@ class KernelPCA(KernelMap):
 
     def _fit_transform(self, X: Any, y: object, gram: Any) -> NDArray[Any]:
         self._check_params()
-        rows = self._check_rows(X, reset=True)
-        seed = draw_seed(self.random_state)
-        view = self._see(rows, np.arange(len(rows)), y, gram, seed)
+        rows, seed = self._admit(Intake(X, y, gram), ALONE, is_warm=False)
+        view = self._see(Intake(X, y, gram), rows, seed)
         kernel = self.kernel_
         self.rows_: NDArray[Any] | None = None
         if kernel is not None and not kernel.has_features:
