@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,6 +79,9 @@ class Intake:
     #: Records and optimizer of the passes before.
     history: tuple[Record, ...] = ()
     continued: dict[str, Any] | None = None
+    #: The checkpoint, if there is one.
+    path: Path | None = None
+    _kind: type[BatchSource] = BatchSource
 
     def __init__(self, X: Any, y: object = None, gram: Any = None, checkpoint: Any = None) -> None:
         self.X, self.y, self.gram, self.checkpoint = X, y, gram, checkpoint
@@ -119,22 +123,9 @@ class Intake:
 
         `fill` replaces missing values of inputs. With codes, no loss asks for the prior.
         """
-        return self._source(BatchSource, view, settings, device, processes, fill, encode)
-
-    def _source(
-        self,
-        kind: type[BatchSource],
-        view: View,
-        settings: Settings,
-        device: torch.device,
-        processes: Processes,
-        fill: Any,
-        encode: Encode | None,
-    ) -> BatchSource:
-        is_encoded = encode is not None
-        return kind(
+        return self._kind(
             view.rows,
-            None if is_encoded else view.prior,
+            view.prior if encode is None else None,
             view.ids,
             view.held_out,
             settings.batch_size,
@@ -142,7 +133,7 @@ class Intake:
             view.rng,
             device,
             fill,
-            _codes_of(view.rows, encode, settings) if encode is not None else None,
+            None if encode is None else _codes_of(view.rows, encode, settings),
             processes,
         )
 
@@ -157,8 +148,6 @@ class Intake:
         run = fingerprint(network, view.rows, view.prior, settings, view.rng)
         with owned(self.path):
             yield Keeping(self.path, run)
-
-    path: Any = None
 
     def joined(self, records: list[Record]) -> list[Record]:
         """Return the records of all passes, these among them."""
@@ -222,6 +211,7 @@ class Part(Intake):
     parts = "partial_fit"
     is_last = False
     n_parts = N_PARTS
+    _kind = PassSource
 
     def __init__(self, X: Any, y: object, gram: Any, history: Any, continued: Any) -> None:
         super().__init__(X, y, gram)
@@ -241,18 +231,6 @@ class Part(Intake):
 
     def rng(self, seed: int, rank: int) -> np.random.Generator:
         return np.random.default_rng([seed, len(self.history)])  # another order at each call
-
-    def source(
-        self,
-        view: View,
-        settings: Settings,
-        device: torch.device,
-        processes: Processes,
-        *,
-        fill: Any = None,
-        encode: Encode | None = None,
-    ) -> Source:
-        return self._source(PassSource, view, settings, device, processes, fill, encode)
 
     def joined(self, records: list[Record]) -> list[Record]:
         for record in records:
