@@ -187,7 +187,12 @@ def _sketch(z: Doubles) -> Doubles:
 
 def _left_out_error(gram: Doubles, z: Doubles, alpha: float) -> float:
     """Return the mean squared leave-one-out error: that of row i is (G Z)_i / G_ii."""
-    factor, _ = cho_factor(_plus_diagonal(gram, alpha), lower=True, check_finite=False)
+    matrix = _plus_diagonal(gram, alpha)
+    try:
+        factor, _ = cho_factor(matrix, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:  # a kernel that is not positive definite
+        inverse = np.linalg.pinv(matrix, hermitian=True)
+        return float(np.square(inverse @ z / inverse.diagonal()[:, None]).mean())
     diagonal = dpotri(factor, lower=True)[0].diagonal()
     residuals = cho_solve((factor, True), z, check_finite=False) / diagonal[:, None]
     return float(np.square(residuals).mean())
