@@ -135,7 +135,9 @@ class KernelMap(
         check_is_fitted(self)
         codes = self._check_codes(X)
         names = ("codes", "rows")
-        return map_rows(lambda chunk: self._restored(self._decode(chunk)), codes, out, names)
+        return map_rows(
+            lambda chunk: self._restored(self._decode(chunk)), codes, out, names, codes.dtype
+        )
 
     def gram(self, X: Any, Y: Any = None) -> Floats:
         """Return the kernel that the codes represent, ``kernel_scale_ * c(x)ᵀ c(y)``.
@@ -256,12 +258,16 @@ class KernelMap(
             known = known._replace(n_rows=intake.n_parts * known.n_rows)
         view = View(seen, prior, ids, held_out, known, seed, rng, self._seen)
         check_same_prior(present(), prior)
-        check_block(read_block(prior, self._sample_ids(view)), prior.name)
+        self._check_prior(view)
         if not intake.is_shared:
             self._kernel_for_new_rows()
         if known is not None and intake.gram is None:
             self._warn_of_units(known)
         return view
+
+    def _check_prior(self, view: View) -> None:
+        """Check the block of a few training rows."""
+        check_block(read_block(view.prior, self._sample_ids(view)), view.prior.name)
 
     def _fit_prior(self, rows: Any, y: object, gram: Any, ids: Rows) -> Gram:
         """Fit the kernel to the rows to train on, and return the Gram matrix of all rows."""

@@ -190,6 +190,9 @@ class KernelPCA(KernelMap):
         if self.decoder is not None:
             make_decoder(self.decoder, 0)
 
+    def _check_prior(self, view: View) -> None:
+        """Leave it to the decomposition, which checks the matrix that it has centred."""
+
     def _decompose(self, view: View, is_given: bool) -> Components:
         gram, kernel = view.prior, self.kernel_
         rng = np.random.default_rng(view.seed)
