@@ -1,114 +1,109 @@
-"""Which recipe is best, and what it must beat: six data sets, three kernels, three seeds.
+"""The maps, their variants and their rivals: six data sets, three kernels, up to three seeds.
 
-Recipes are compared on the validation parts; the test parts are for the page "When to use it". Each
-method has codes of the same width, and is fitted in a process with one thread::
+Methods are compared on the validation parts; the test parts are for docs/when-to-use.md. All have
+codes of the same width, and each is fitted in a process with one thread::
 
-    python benchmarks/recipes.py              # everything, a quarter of an hour on two cores
-    python benchmarks/recipes.py --resume     # what does not stand in results/recipes.json yet
+    python benchmarks/recipes.py                        # everything
+    python benchmarks/recipes.py --resume               # what is not yet in results/recipes.json
+    python benchmarks/recipes.py --resume --only PCA "InvertibleNystroem, mlp" --data wine digits
+
+Computed maps and rivals take minutes, the learned ones most of the time; an estimate is printed
+first. What sees no kernel is fitted once for all kernels. "Nystroem(1000) + PCA + KernelRidge" is
+the pipeline that a scikit-learn user would build.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from itertools import product
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from collection import DATA, KERNELS, Array, Parts
-from sklearn.base import BaseEstimator, TransformerMixin
+from measuring import Saved, best_time, make_parser, timed
+from rivals import (
+    numbers_in,
+    numbers_of_kernel,
+    nystroem_kernel_ridge,
+    nystroem_ridge,
+    scores,
+)
 from sklearn.decomposition import PCA
-from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dkae import metrics, recipes
-from dkae.baselines import nystroem_map
+from dkae import DeepKernelizedAutoencoder, InvertibleNystroem, KernelPCA
 from dkae.kernels import Kernel
-from dkae.spectral import KernelPCA, PreImage
 
-RESULTS = Path(__file__).parent / "results" / "recipes.json"
-SEEDS = (0, 1, 2)
 
-RECIPES: dict[str, Callable[..., Any]] = {
-    "kernel layer": recipes.kernel_layer,
-    "kernel layer, no linear path": lambda **k: recipes.kernel_layer(
-        **k | {"network": recipes_layer(n_linear=0)}
+def _nystroem(kernel: Kernel, n: int, seed: int, **params: Any) -> Any:
+    return InvertibleNystroem(n, kernel=kernel, random_state=seed, **params)
+
+
+def _autoencoder(kernel: Kernel, n: int, seed: int, **params: Any) -> Any:
+    return DeepKernelizedAutoencoder(n, kernel=kernel, random_state=seed, **params)
+
+
+def _kernel_pca(kernel: Kernel, n: int, seed: int) -> Any:
+    return KernelPCA(n, kernel=kernel, center=False, decoder="kernel_ridge", random_state=seed)
+
+
+def _pca(kernel: Kernel, n: int, seed: int) -> Any:
+    return PCA(n, random_state=seed)
+
+
+class Method(NamedTuple):
+    """How a method is made, and how much of it is measured."""
+
+    make: Callable[..., Any]
+    n_seeds: int = 1
+    #: Seconds of a fit of a thousand rows, about.
+    seconds: float = 1.0
+    #: Whether it is trained by `DeepKernelizedAutoencoder`.
+    is_learned: bool = False
+    sees_kernel: bool = True
+
+
+AUTOENCODER = "DeepKernelizedAutoencoder"
+PLAIN = "autoencoder (λ = 0)"
+METHODS: dict[str, Method] = {
+    "InvertibleNystroem": Method(_nystroem, 3),
+    "InvertibleNystroem, ridge": Method(partial(_nystroem, decoder="ridge")),
+    "InvertibleNystroem, kernel_ridge": Method(partial(_nystroem, decoder="kernel_ridge")),
+    "InvertibleNystroem, mlp": Method(partial(_nystroem, decoder="mlp"), seconds=6.0),
+    "InvertibleNystroem, no linear path": Method(partial(_nystroem, n_linear=0)),
+    AUTOENCODER: Method(_autoencoder, 3, 35.0, is_learned=True),
+    PLAIN: Method(
+        partial(_autoencoder, alignment_weight=0), 3, 25.0, is_learned=True, sees_kernel=False
     ),
-    "kernel layer, k-means": lambda **k: recipes.kernel_layer(
-        **k | {"network": recipes_layer(landmarks="k-means")}
-    ),
-    "kernel layer, fine-tuned": lambda **k: recipes.kernel_layer(**k, max_iter=10),
-    "network": recipes.network,
-    "network, distilled": lambda **k: recipes.network(**k, distillation=0.1),
-    "network, linear path": lambda **k: recipes.network(**k, linear_path=0.1),
-    "network, not tied": lambda **k: recipes.network(**k, tied_weights=False),
-    "network, no normalisation": lambda **k: recipes.network(**k, layer_norm=False),
-    "autoencoder (λ = 0)": lambda **k: recipes.network(**k, alignment_weight=0),
+    "Nystroem + ridge": Method(nystroem_ridge, 3, 0.1),
+    "Nystroem(1000) + PCA + KernelRidge": Method(nystroem_kernel_ridge, 3),
+    "KernelPCA": Method(_kernel_pca),
+    "PCA": Method(_pca, seconds=0.1, sees_kernel=False),
 }
-#: Those with three seeds; the others are variants.
-MAIN = ("kernel layer", "network", "autoencoder (λ = 0)")
-#: What variants are measured on: many of them would take hours on all.
-VARIED = ("digits", "breast cancer", "wine", "diabetes")
+#: Training rows of a trial of the script itself.
+N_TOY_ROWS = 60
 
 
-def recipes_layer(**params: Any) -> Any:
-    from dkae.networks import KernelLayerNetwork
+class Job(NamedTuple):
+    """One fit, which is scored with each of its kernels."""
 
-    return KernelLayerNetwork(**params)
+    data: str
+    method: str
+    seed: int
+    kernels: tuple[str, ...]
 
-
-class NystroemRidge(TransformerMixin, BaseEstimator):
-    """Nyström features with N_c landmarks, and ridge regression back."""
-
-    def __init__(self, kernel: Kernel, n_components: int, random_state: int) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.random_state = random_state
-
-    def fit(self, X: Array) -> NystroemRidge:
-        rng = np.random.default_rng(self.random_state)
-        self.landmarks_ = X[rng.choice(len(X), self.n_components, replace=False)]
-        self.encode_ = nystroem_map(self.kernel, self.landmarks_)
-        self.ridge_ = RidgeCV((1e-6, 1e-4, 1e-2, 1.0)).fit(self.encode_(X), X)
-        return self
-
-    def transform(self, X: Array) -> Array:
-        return self.encode_(X)
-
-    def inverse_transform(self, codes: Array) -> Array:
-        return np.asarray(self.ridge_.predict(codes))
-
-
-RIVALS: dict[str, Callable[..., Any]] = {
-    "Nystroem + ridge": lambda kernel, n, seed: NystroemRidge(kernel, n, seed),
-    "kernel PCA + pre-image": lambda kernel, n, seed: KernelPCA(
-        n, kernel=kernel, center=False, preimage=PreImage(random_state=seed), random_state=seed
-    ),
-    "PCA": lambda kernel, n, seed: PCA(n, random_state=seed),
-}
-
-
-def scores(model: Any, kernel: Kernel, X: Array) -> dict[str, float]:
-    """L_c and CKA over all pairs, and the part of the variance that does not come back."""
-    codes = np.asarray(model.transform(X), dtype=np.float32)
-    comparison = metrics.compare_grams(codes, kernel.on(X))
-    back = np.asarray(model.inverse_transform(codes))
-    return {
-        "alignment_loss": comparison.alignment_loss,
-        "one_minus_cka": 1 - comparison.centered_alignment,
-        "one_minus_r2": float(np.square(back - X).sum() / np.square(X - X.mean(axis=0)).sum()),
-    }
+    def record(self, kernel: str) -> str:
+        return f"{self.data} / {kernel} / {self.method} / {self.seed}"
 
 
 def accuracy(model: Any, parts: Parts) -> float | None:
-    """Of a linear classifier on codes, on the test part."""
+    """Return the accuracy of a linear classifier on codes, on the test part."""
     if parts.labels is None:
         return None
     classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
@@ -116,93 +111,103 @@ def accuracy(model: Any, parts: Parts) -> float | None:
     return float(classifier.score(model.transform(parts.test), parts.labels["test"]))
 
 
-def seconds_of(function: Callable[[], Any], times: int = 5) -> float:
-    """Return the least time of several calls."""
-    taken = []
-    for _ in range(times):
-        start = time.perf_counter()
-        function()
-        taken.append(time.perf_counter() - start)
-    return min(taken)
-
-
-def numbers_of(model: Any) -> int:
-    """Return how many numbers a fitted model holds; of the cluster kernel, its mixtures too."""
-    network = getattr(model, "network_", None)
-    if network is not None:
-        n = sum(t.numel() for t in network.state_dict().values())
-        mixtures = getattr(getattr(model, "kernel_", None), "mixtures_", None)
-        is_evaluated = type(network).__name__ == "KernelLayer" and mixtures is not None
-        return n + (mixtures.means.numel() + mixtures.covariances.numel() if is_evaluated else 0)
-    if isinstance(model, PCA):
-        return int(model.components_.size + model.mean_.size)
-    if isinstance(model, NystroemRidge):
-        m, d = model.landmarks_.shape
-        return int(m * d + m * m + m * d + d)
-    n_rows, d = model.preimage.max_samples, len(model.inverse_transform(model.transform(_ROW))[0])
-    return int(n_rows * (d + model.n_components))
-
-
-_ROW: Any = None
-
-
-def measure(data: str, kernel_name: str, method: str, seed: int) -> dict[str, Any]:
-    """Fit one method and score it on both parts."""
+def measure(job: Job, *, is_toy: bool = False) -> dict[str, Any]:
+    """Fit one method, and return a record for each kernel."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    parts = DATA[data]()
-    kernel = KERNELS[kernel_name]().fit(parts.train)
-    if method in RECIPES:
-        model = RECIPES[method](n_components=parts.n_components, kernel=kernel, random_state=seed)
-    else:
-        model = RIVALS[method](kernel, parts.n_components, seed)
-    start = time.perf_counter()
-    model.fit(parts.train)
-    fit_seconds = time.perf_counter() - start
-    codes = np.asarray(model.transform(parts.test), dtype=np.float32)
-    n = len(parts.test)
-    global _ROW
-    _ROW = parts.test[:1]
+    parts = DATA[job.data]()
+    if is_toy:
+        labels = parts.labels and {k: y[:N_TOY_ROWS] for k, y in parts.labels.items()}
+        parts = Parts(*(X[:N_TOY_ROWS] for X in parts[:3]), labels, 4)
+    kernels = {name: KERNELS[name]().fit(parts.train) for name in job.kernels}
+    first = kernels[job.kernels[0]]
+    model = METHODS[job.method].make(first, parts.n_components, job.seed)
+    if is_toy and METHODS[job.method].is_learned:
+        model.set_params(max_iter=1, decoder_max_iter=1)
+    fit_seconds, _ = timed(lambda: model.fit(parts.train))
+    costs = _costs(model, parts.test)
+    if METHODS[job.method].sees_kernel and job.method != AUTOENCODER:
+        costs["numbers"] += numbers_of_kernel(first)
+    common = {"accuracy": accuracy(model, parts), "fit_seconds": fit_seconds, **costs}
     return {
-        "validation": scores(model, kernel, parts.validation),
-        "test": scores(model, kernel, parts.test),
-        "accuracy": accuracy(model, parts),
-        "fit_seconds": fit_seconds,
-        "map_microseconds": 1e6 * seconds_of(lambda: model.transform(parts.test)) / n,
-        "invert_microseconds": 1e6 * seconds_of(lambda: model.inverse_transform(codes)) / n,
-        "numbers": numbers_of(model),
+        job.record(name): {
+            "validation": scores(model, kernel.on(parts.validation), parts.validation),
+            "test": scores(model, kernel.on(parts.test), parts.test),
+            **common,
+        }
+        for name, kernel in kernels.items()
     }
 
 
-def all_jobs() -> list[tuple[str, str, str, int]]:
-    """Return what there is to measure: variants on the data of `VARIED`, with one seed."""
-    jobs = [
-        (data, kernel, method, seed)
-        for seed in SEEDS
-        for data, kernel, method in product(DATA, KERNELS, [*RECIPES, *RIVALS])
-        if method in (*MAIN, *RIVALS) or (data in VARIED and seed == SEEDS[0])
+def _costs(model: Any, rows: Array) -> dict[str, Any]:
+    codes = np.asarray(model.transform(rows))
+    return {
+        "map_microseconds": 1e6 * best_time(lambda: model.transform(rows), 5) / len(rows),
+        "invert_microseconds": 1e6
+        * best_time(lambda: model.inverse_transform(codes), 5)
+        / len(rows),
+        "numbers": numbers_in(model),
+    }
+
+
+def make_jobs(methods: list[str], data: list[str]) -> list[Job]:
+    """Return what there is to measure: the first seed of all before the next one."""
+    names = tuple(KERNELS)
+    return [
+        Job(where, name, seed, kernels)
+        for seed in range(max(method.n_seeds for method in METHODS.values()))
+        for name, where in product(methods, data)
+        if seed < METHODS[name].n_seeds
+        for kernels in ([(k,) for k in names] if METHODS[name].sees_kernel else [names])
     ]
-    # The longest last: what is there by then can be looked at.
-    return sorted(jobs, key=lambda job: list(DATA)[::-1].index(job[0]))
 
 
-def main() -> None:
-    """Measure what is missing, two at a time, and print the means on the validation parts."""
-    results = json.loads(RESULTS.read_text()) if "--resume" in sys.argv else {}
-    jobs = [job for job in all_jobs() if " / ".join(map(str, job)) not in results]
-    with ProcessPoolExecutor(2) as pool:
-        futures = {pool.submit(measure, *job): job for job in jobs}
-        for future in as_completed(futures):
-            results[" / ".join(map(str, futures[future]))] = future.result()
-            RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    for kernel, method in product(KERNELS, [*RECIPES, *RIVALS]):
+def estimate(jobs: list[Job]) -> float:
+    """Return about how many seconds of one core the jobs take.
+
+    A learned map takes steps for each ten rows, between 25 and 100 an epoch.
+    """
+    n_rows = {name: len(DATA[name]().train) for name in {job.data for job in jobs}}
+    shares = {name: min(100, max(25, n // 10)) / 100 for name, n in n_rows.items()}
+    return sum(METHODS[job.method].seconds * shares[job.data] for job in jobs)
+
+
+def print_means(results: dict[str, Any]) -> None:
+    """Print the geometric means over data sets of the scores on validation parts."""
+    for kernel, method in product(KERNELS, METHODS):
         found = [
             record["validation"]
             for name, record in results.items()
             if name.split(" / ")[1:3] == [kernel, method]
         ]
-        means = {name: np.exp(np.mean([np.log(f[name]) for f in found])) for name in found[0]}
-        print(f"{kernel:<10} {method:<30} " + "  ".join(f"{n} {v:.4f}" for n, v in means.items()))
+        if found:
+            means = {n: np.exp(np.mean([np.log(f[n]) for f in found])) for n in found[0]}
+            shown = "  ".join(f"{name} {mean:.4f}" for name, mean in means.items())
+            print(f"{kernel:<10} {method:<36} {shown}")
+
+
+def main() -> None:
+    """Measure what is missing, save each record, and print the means."""
+    parser = make_parser("recipes", __doc__)
+    parser.add_argument("--resume", action="store_true", help="keep what the results file has")
+    parser.add_argument("--only", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--toy", action="store_true", help="few rows and steps")
+    given = parser.parse_args()
+    results = Saved(given.results, resume=given.resume)
+    jobs = [
+        job
+        for job in make_jobs(given.only, given.data)
+        if any(job.record(kernel) not in results for kernel in job.kernels)
+    ]
+    print(f"{len(jobs)} fits: about {estimate(jobs) / 60:.0f} minutes of one core", flush=True)
+    with ProcessPoolExecutor(given.jobs) as pool:
+        futures = {pool.submit(measure, job, is_toy=given.toy): job for job in jobs}
+        for future in as_completed(futures):
+            for name, record in future.result().items():
+                results.add(name, record)
+    print_means(results)
 
 
 if __name__ == "__main__":
