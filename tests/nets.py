@@ -37,9 +37,6 @@ class Recurrent(nn.Module):
     def decode(self, codes: Tensor) -> Tensor:
         return self.to_row(self.writer(codes[:, None].repeat(1, self.length, 1))[0])
 
-    def encoder_parameters(self):
-        return [*self.reader.parameters(), *self.to_code.parameters()]
-
     def decoder_parameters(self):
         return [*self.writer.parameters(), *self.to_row.parameters()]
 
@@ -63,9 +60,6 @@ class Noisy(nn.Module):
 
     def decode(self, codes: Tensor) -> Tensor:
         return self.decoder(codes)
-
-    def encoder_parameters(self):
-        return self.encoder.parameters()
 
     def decoder_parameters(self):
         return self.decoder.parameters()

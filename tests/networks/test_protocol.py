@@ -9,13 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from dkae.networks import (
-    Autoencoder,
-    ConvolutionalAutoencoder,
-    ResidualAutoencoder,
-    StackedNetwork,
-    seeded,
-)
+from dkae.networks import ConvolutionalAutoencoder, ResidualAutoencoder, seeded
 from tests.nets import Linear, Noisy
 
 
@@ -103,12 +97,12 @@ DECODER = {"decoder_max_iter": 1}
         (lambda *_: 3, {}, "network gives a int without encode and decode: expected a torch"),
         (NoWayBack(), {}, "network gives a NoWayBack without decode: expected a torch.nn.Module"),
         (lambda *_: NoWayBack(), {}, "network gives a NoWayBack without decode"),
-        (object(), {}, "network=<object .* is neither a torch module nor a factory: pass a module"),
-        ("conv", {}, "network='conv' is not known: expected 'auto', .*a torch module, or a fac"),
+        (object(), {}, "network=<object .* is neither a torch module nor a factory: pass a Stack"),
+        ("conv", {}, "network='conv' is neither a torch module nor a factory: pass a Stack"),
         (
             Linear(),
             DECODER,
-            r"Linear has no decoder_parameters\(\), which decoder_max_iter=1 needs",
+            r"network=Linear has no decoder_parameters\(\) that could learn: return those",
         ),
         (Linear(), {"pretrain_max_iter": 2}, r"no stages\(\), which pretrain_max_iter=2 needs.*=0"),
         (
@@ -123,7 +117,6 @@ DECODER = {"decoder_max_iter": 1}
             r"failed as a factory \(.*it is called with \(shape",
         ),
         (Noisy, DECODER | {"max_iter": 0}, "max_iter=0 and pretrain_max_iter=0 leave the encoder"),
-        (lambda *a: StackedNetwork((6, 0))(*a), {}, "each of hidden_layer_sizes=0 must be a whole"),
         (
             ConvolutionalAutoencoder,
             {},
@@ -139,19 +132,13 @@ def test_what_is_no_network_is_refused_and_the_former_fit_stays(
 ):
     model = tiny().fit(digits)
     before = dict(vars(model))
+    own = model.network
     model.set_params(network=network, **params)
     with pytest.raises((ValueError, TypeError), match=message):
         model.fit(digits)
     fitted = {name for name in before if name.endswith("_")}
     assert all(getattr(model, name) is before[name] for name in fitted)
-    assert model.set_params(network=None).transform(digits).shape == (300, 5)
-
-
-def test_images_for_a_stack_are_refused(digits, tiny):
-    with pytest.raises(
-        ValueError, match=r"maps vectors, but a row of X has the shape \(8, 8\): fl"
-    ):
-        tiny(network=StackedNetwork()).fit(digits.reshape(-1, 8, 8))
+    assert model.set_params(network=own, n_components=5).transform(digits).shape == (300, 5)
 
 
 @pytest.mark.parametrize("channels", [(0,), (4, 2.5), (-1,)])
@@ -196,22 +183,3 @@ def test_without_a_generator_random_numbers_are_torch_s_own():
     torch.manual_seed(3)
     with seeded(None):
         assert torch.equal(torch.rand(2), expected)
-
-
-class TestStackedNetwork:
-    def test_it_is_the_default_network(self, digits, tiny):
-        factory = StackedNetwork((16,), output_activation="sigmoid")
-        a, b = tiny(network=factory).fit(digits), tiny().fit(digits)
-        np.testing.assert_array_equal(a.transform(digits), b.transform(digits))
-
-    def test_lower_layers_are_copied_and_left_out_of_pretraining(self, digits, tiny):
-        params = {"hidden_layer_sizes": (12, 10), "pretrain_max_iter": 1}
-        first = tiny(**params).fit(digits)
-        lower = Autoencoder(first.network_.layers[:2])
-        before = {name: tensor.clone() for name, tensor in lower.state_dict().items()}
-        factory = StackedNetwork((12, 10), output_activation="sigmoid", lower=lower)
-        model = tiny(**params, network=factory, max_iter=0).fit(digits)
-        assert [record["phase"] for record in model.history_] == ["layer 3"]
-        assert torch.equal(model.network_.layers[0].weight, first.network_.layers[0].weight)
-        tiny(**params, network=factory).fit(digits)
-        assert all(torch.equal(before[name], t) for name, t in lower.state_dict().items())

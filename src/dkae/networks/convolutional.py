@@ -78,8 +78,5 @@ class ConvolutionalAutoencoder(nn.Module):
             x = layer(nn.functional.gelu(x), output_size=list(size))
         return x
 
-    def encoder_parameters(self) -> list[nn.Parameter]:
-        return [*self.down.parameters(), *self.to_code.parameters()]
-
     def decoder_parameters(self) -> list[nn.Parameter]:
         return [*self.from_code.parameters(), *self.up.parameters()]

@@ -179,10 +179,6 @@ class Autoencoder(nn.Module):
 
     # --- what training asks for beyond the two maps ------------------------------------------
 
-    def encoder_parameters(self) -> list[nn.Parameter]:
-        """Return the weights and biases of the encoder."""
-        return [p for layer in self.layers for p in (layer.weight, layer.bias)]
-
     def decoder_parameters(self) -> list[nn.Parameter]:
         """Give the decoder weights of its own if it shares them, and return what it has."""
         parameters = []

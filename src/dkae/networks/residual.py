@@ -89,8 +89,5 @@ class ResidualAutoencoder(nn.Module):
         rows: Tensor = self.decoder(codes)
         return rows
 
-    def encoder_parameters(self) -> list[nn.Parameter]:
-        return list(self.encoder.parameters())
-
     def decoder_parameters(self) -> list[nn.Parameter]:
         return list(self.decoder.parameters())
