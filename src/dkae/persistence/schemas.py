@@ -394,7 +394,7 @@ _NODES = partial(_array, "nodes")
 
 #: What all maps have beside their own fields.
 _MAP: dict[str, Spec] = {
-    **_plain("n_components", "gamma"),
+    **_plain("n_components", "gamma", "missing"),
     "kernel": KERNEL_OR_NAME,
     "standardize": FLAG,
     "random_state": Seed(),
@@ -408,7 +408,7 @@ _MAP: dict[str, Spec] = {
     **dict.fromkeys(("alignment_", "centered_alignment_", "r2_"), Optional(REAL | NOTHING)),
 }
 _TRAINED: dict[str, Spec] = {
-    **_plain("missing", "warm_start"),
+    **_plain("warm_start"),
     "history_": RECORDS,
     "n_iter_": COUNT,
 }
