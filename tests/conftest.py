@@ -28,7 +28,7 @@ SLOW = {
     "tests.laws.test_pca_falls_out", "tests.laws.test_state_laws",
     "tests.persistence.test_hostile_files", "tests.plotting.test_style",
     "tests.support.test_container", "tests.runtime.test_devices",
-    "tests.spectral.test_contract", "tests.spectral.test_eigensolver",
+    "tests.spectral.test_eigensolver",
     "tests.spectral.test_features", "tests.spectral.test_kernel_pca", "tests.test_codespace",
     "tests.test_contract", "tests.test_estimator", "tests.test_examples", "tests.test_memory",
     "tests.test_package", "tests.training.test_checkpoint", "tests.training.test_training",

@@ -53,7 +53,7 @@ def assert_largest_pairs(matrix, pairs, n_pairs, dtype=np.float64):
 
 @given(
     size=st.integers(1, 130),
-    share=st.floats(0, 1),
+    share=st.floats(0, 1) | st.just(1.0),  # 1 is all pairs
     spectrum=st.sampled_from(sorted(SPECTRA)),
     dtype=st.sampled_from([np.float32, np.float64]),
     seed=st.integers(0, 2**16),
@@ -81,8 +81,8 @@ def test_blocks_may_be_narrow(n_block, n_pairs, spectrum, dtype, seed):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n_pairs", [10, 50, 80, 100])
-@pytest.mark.parametrize("n_levels", [1, 2, 3])
+@pytest.mark.parametrize("n_pairs", [10, 80, 100])
+@pytest.mark.parametrize("n_levels", [1, 3])
 def test_more_vectors_of_one_eigenvalue_than_columns_in_a_block(n_levels, n_pairs, dtype):
     # The ideal kernel of 80 balanced classes, of classes within classes, ...
     labels = [np.arange(640) % (80 * 2**level) for level in range(n_levels)]
@@ -90,27 +90,14 @@ def test_more_vectors_of_one_eigenvalue_than_columns_in_a_block(n_levels, n_pair
     assert_largest_pairs(gram, solve(gram, n_pairs, dtype), n_pairs, dtype)
 
 
-@pytest.mark.parametrize("size", [1, 5, 32, 33, 65, 90, 125])
-@pytest.mark.parametrize("spectrum", sorted(SPECTRA))
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_all_pairs(dtype, spectrum, size):
-    rng = np.random.default_rng(size)
-    matrix = with_spectrum(SPECTRA[spectrum](size, rng), rng)
-    assert_largest_pairs(matrix, solve(matrix, size, dtype), size, dtype)
+@pytest.mark.parametrize("rank", [0, 4])
+@pytest.mark.parametrize("n_pairs", [1, 90, 200])
+def test_a_matrix_of_exact_zeros_still_has_orthonormal_vectors(n_pairs, rank):
+    diagonal = np.diag((np.arange(200) < rank) * 1.0)
+    assert_largest_pairs(diagonal, solve(diagonal, n_pairs), n_pairs)
 
 
-@pytest.mark.parametrize("n_pairs", [1, 10, 100, 200])
-def test_zero_matrix_still_has_orthonormal_vectors(n_pairs):
-    zero = np.zeros((200, 200))
-    assert_largest_pairs(zero, solve(zero, n_pairs), n_pairs)
-
-
-def test_matrix_of_exact_zeros_and_ones():
-    diagonal = np.diag((np.arange(150) < 4) * 1.0)
-    assert_largest_pairs(diagonal, solve(diagonal, 90), 90)
-
-
-@pytest.mark.parametrize("scale", [1e-150, 1e-20, 1e20, 1e150])
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
 def test_scale_does_not_matter(scale):
     rng = np.random.default_rng(0)
     matrix = scale * with_spectrum(SPECTRA["slow"](120, rng), rng)

@@ -43,33 +43,16 @@ def test_sparse_product_is_the_dense_one(n, d, width, density, dtype, seed):
 
 @both_types
 @pytest.mark.parametrize("index", [np.int32, np.int64])
-def test_entries_may_be_unsorted_and_repeated(index, dtype):
+def test_entries_may_be_unsorted_repeated_and_read_only_and_vectors_in_any_order(index, dtype):
     data, columns = np.array([1, 2, 3, 4, 5], dtype=dtype), np.array([2, 0, 2, 1, 1], dtype=index)
     matrix = sparse.csr_array((data, columns, np.array([0, 3, 3, 5], dtype=index)), shape=(3, 4))
+    # joblib hands large arrays to its workers like that, and torch would warn of them.
+    for array in (matrix.data, matrix.indices, matrix.indptr):
+        array.flags.writeable = False
     vectors = RNG.standard_normal((4, 2)).astype(dtype)
     expected = [[2, 0, 4, 0], [0, 0, 0, 0], [0, 9, 0, 0]] @ vectors
-    np.testing.assert_allclose(times(matrix, vectors), expected, atol=1e-6)
-
-
-@both_types
-def test_arrays_that_must_not_be_written_to(dtype):
-    # joblib hands large arrays to its workers like that, and torch would warn of them.
-    matrix = sparse.random_array((6, 5), density=0.5, rng=RNG, dtype=dtype).tocsr()
-    vectors = RNG.standard_normal((5, 3)).astype(dtype)
-    expected = matrix.toarray() @ vectors
-    for array in (matrix.data, matrix.indices, matrix.indptr, vectors):
-        array.flags.writeable = False
-    np.testing.assert_allclose(times(matrix, vectors), expected, atol=1e-6)
-
-
-@both_types
-@pytest.mark.parametrize("view", [np.asfortranarray, lambda V: np.repeat(V, 2, axis=1)[:, ::2]])
-def test_vectors_in_any_order_of_memory(view, dtype):
-    matrix = sparse.random_array((6, 5), density=0.5, rng=RNG, dtype=dtype).tocsr()
-    vectors = RNG.standard_normal((5, 3)).astype(dtype)
-    np.testing.assert_allclose(
-        times(matrix, view(vectors)), matrix.toarray() @ vectors, atol=ATOL[dtype]
-    )
+    for view in (vectors, np.asfortranarray(vectors), np.repeat(vectors, 2, axis=1)[:, ::2]):
+        np.testing.assert_allclose(times(matrix, view), expected, atol=1e-6)
 
 
 def test_single_precision_matrix_takes_vectors_of_double_precision():
@@ -110,7 +93,7 @@ class TestTiles:
     prior = PairwiseKernel("rbf", gamma=0.7).fit(X).on(X)
 
     @both_types
-    @pytest.mark.parametrize("n_tile", [1, 5, 11, 12, 13, 23, 24, 25, 100])
+    @pytest.mark.parametrize("n_tile", [1, 5, 12, 23, 24, 25])
     def test_product_is_that_of_the_whole(self, n_tile, dtype, monkeypatch):
         monkeypatch.setattr(operators, "N_TILE_ROWS", n_tile)
         vectors = RNG.standard_normal((24, 3)).astype(dtype)
@@ -145,15 +128,12 @@ class TestGram:
 
     @centering
     def test_product_is_centred_on_both_sides(self, center):
+        operator = GramOperator(self.K, center)
         expected = (centered(self.K) if center else self.K) @ self.V
-        np.testing.assert_allclose(GramOperator(self.K, center).gram(self.V), expected, atol=1e-12)
+        np.testing.assert_allclose(operator.gram(self.V), expected, atol=1e-12)
+        np.testing.assert_allclose(operator.product(self.V), self.K @ self.V, atol=1e-12)
 
-    @centering
-    def test_uncentred_product_is_there_in_any_case(self, center):
-        product = GramOperator(self.K, center).product(self.V)
-        np.testing.assert_allclose(product, self.K @ self.V, atol=1e-12)
-
-    @pytest.mark.parametrize("n_tile", [1, 7, 49, 50, 51])
+    @pytest.mark.parametrize("n_tile", [1, 7, 50])
     @pytest.mark.parametrize("dtype", [bool, np.uint8, np.float16, np.float32])
     def test_matrix_of_another_type_is_read_by_rows(self, dtype, n_tile, monkeypatch):
         monkeypatch.setattr(operators, "N_TILE_ROWS", n_tile)
