@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -66,8 +67,6 @@ def test_same_rows_and_seed_give_the_same_bits(name, fitted, tmp_path):
         pickle.loads(pickle.dumps(model)),
     ):
         assert_same_map(other, model)
-    if name == "nystroem, scikit-learn":
-        return  # a file holds decoders of the library
     loaded = load(tmp_path / "model")
     assert_same_map(loaded, model)
     assert_same_map(clone(loaded).fit(X), model)
@@ -168,7 +167,7 @@ LEARNED = (
 def test_nothing_that_is_fitted_sees_held_out_rows(name, params):
     params = params | ({"pretrain_max_iter": 1} if name == "autoencoder" else {})
     models = fits_with_other_held_out_rows(name, **params)
-    steps, other_steps = (sum(model.callbacks[0].weights, []) for model in models)
+    steps, other_steps = (list(chain(*model.callbacks[0].weights)) for model in models)
     assert len(steps) == len(other_steps) >= 6
     assert all(map(torch.equal, steps, other_steps))
     a, b = models
@@ -259,7 +258,7 @@ def test_results_are_written_where_they_are_wanted(name, fitted):
         np.testing.assert_array_equal(out.rows, expected)
         with pytest.raises(ValueError, match=r"out has shape \(60, 1\): pass an array of shape"):
             call(rows, out=Results((N, 1)))
-        with pytest.raises(TypeError, match="out='codes.npy' cannot be written to"):
+        with pytest.raises(TypeError, match=r"out='codes.npy' cannot be written to"):
             call(rows, out="codes.npy")
 
 
@@ -321,9 +320,8 @@ def test_gaps_count_as_means_and_are_filled(name, tmp_path):
     assert model.kernel_.gamma_ == pytest.approx(PairwiseKernel().fit(filled).gamma_, rel=1e-5)
     lazy = make_of_all_rows(name, missing="mask").fit(sparse.csr_array(HOLED))
     np.testing.assert_allclose(lazy.transform(Store(HOLED)), model.transform(HOLED), atol=1e-5)
-    if name != "nystroem, scikit-learn":
-        save(model, tmp_path / "model")
-        assert_same_map(load(tmp_path / "model"), model, HOLED)
+    save(model, tmp_path / "model")
+    assert_same_map(load(tmp_path / "model"), model, HOLED)
     assert make(name, missing="mask").__sklearn_tags__().input_tags.allow_nan
     assert not make(name).__sklearn_tags__().input_tags.allow_nan
 

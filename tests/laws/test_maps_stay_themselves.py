@@ -98,6 +98,6 @@ def test_nystroem_refuses_what_it_cannot_evaluate():
         lambda: make("nystroem, ridge", kernel=Precomputed(P, rows=X)).fit(X),
     ):
         with pytest.raises(
-            ValueError, match="new rows need a kernel that can be evaluated, .*Deep"
+            ValueError, match=r"new rows need a kernel that can be evaluated, .*Deep"
         ):
             fit()

@@ -117,7 +117,9 @@ PARTS: dict[str, tuple[str, str, Any, dict[str, list[Any]]]] = {
     "kernel ridge": ("nystroem, kernel ridge", "decoder__", KernelRidgeDecoder(), KERNEL_RIDGE),
     "kernel ridge of PCA": ("kernel PCA", "decoder__", KernelRidgeDecoder(), KERNEL_RIDGE),
     "mlp": ("nystroem, mlp", "decoder__", MLPDecoder(), MLP),
-    "optimization of mlp": ("nystroem, mlp", "decoder__optimization__", Optimization(), OPTIMIZATION),
+    "optimization of mlp": (
+        "nystroem, mlp", "decoder__optimization__", Optimization(), OPTIMIZATION,
+    ),
 }  # fmt: skip
 CASES = [
     pytest.param(name, param, value, id=f"{name}-{param}-{i}")
@@ -145,7 +147,6 @@ def outcome(model: BaseEstimator, param: str) -> Any:
         if param == "warm_start":
             model.fit(3 * X[::-1] + 1)
     except ValueError as error:
-        assert param.split("__")[-1] in str(error) or param == "missing", error
         return str(error)
     return results(model)
 
@@ -168,7 +169,10 @@ def test_a_value_that_is_changed_changes_the_map(part, param, value):
     name, prefix, _, _ = PARTS[part]
     base = make(name, **NEEDS.get(f"{part}, {param}", NEEDS.get(part, {})))
     changed = clone(base).set_params(**{prefix + param: value})
-    assert not same(outcome(base, param), outcome(changed, param))
+    before, after = outcome(base, param), outcome(changed, param)
+    assert not same(before, after)
+    if isinstance(after, str):
+        assert param in after
 
 
 @pytest.mark.parametrize("param", UNCONCERNED)
@@ -179,7 +183,7 @@ def test_values_that_do_not_concern_the_map_change_no_bit(name, param):
         pytest.skip("the map has no such parameter")
     changed = make(name, **{param: UNCONCERNED[param]})
     if param == "callbacks" and name not in TRAINED:  # nobody would call them
-        with pytest.raises(ValueError, match="callbacks came, but the decoder, .*: set decoder="):
+        with pytest.raises(ValueError, match=r"callbacks came, but the decoder, .*: set decoder="):
             changed.fit(X)
         return
     assert same(outcome(base, param), outcome(changed, param))
