@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process import kernels as gp
 
+from dkae.attached_kernel import check_same_values, values_on
 from dkae.grams import MatrixGram
 from dkae.kernels import (
     ForestKernel,
@@ -16,7 +17,6 @@ from dkae.kernels import (
     is_fitted,
     make_kernel,
 )
-from dkae.kernels.recognition import N_PROBES, check_same_values, values_on
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (30, 4)).astype(np.float32)
@@ -134,7 +134,7 @@ def test_grams_of_other_rows(gram, message):
 
 def test_the_same_kernel_is_recognised_up_to_the_processor():
     kernel = PairwiseKernel("rbf").fit(X)
-    values = values_on(kernel, X[:N_PROBES])
+    values = values_on(kernel, X[:8])
     check_same_values(kernel, values * 1.005, values)
 
 
@@ -154,9 +154,9 @@ def test_the_same_kernel_is_recognised_up_to_the_processor():
     ids=["other", "not fitted", "raises"],
 )
 def test_another_kernel_is_not_taken_for_it(kernel, message):
-    stored = values_on(PairwiseKernel("rbf").fit(X), X[:N_PROBES])
+    stored = values_on(PairwiseKernel("rbf").fit(X), X[:8])
     with pytest.raises(ValueError, match=message):
-        check_same_values(kernel, values_on(kernel, X[:N_PROBES]), stored)
+        check_same_values(kernel, values_on(kernel, X[:8]), stored)
 
 
 @pytest.mark.parametrize("values", [None, np.ones((3, 3))], ids=["none", "shape"])

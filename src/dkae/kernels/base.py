@@ -67,7 +67,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
     has_features: ClassVar[bool] = False
     #: Whether it can be evaluated at rows that it was not given before.
     knows_new_rows: ClassVar[bool] = True
-    #: Whether it is a formula in torch too, with gradients: ``kernel.torch(x, rows)``.
+    #: Whether `towards` computes it by a formula in torch.
     has_formula: ClassVar[bool] = False
     #: Whether `fit` must see rows: not if nothing is learned, or everything is a parameter.
     needs_rows: ClassVar[bool] = True

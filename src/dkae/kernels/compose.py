@@ -7,6 +7,7 @@ them too: ``0.3 * a + b`` and ``a * b``.
 from __future__ import annotations
 
 import operator
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any, Self
@@ -57,7 +58,37 @@ class ComposedKernel(Kernel):
         return any(kernel.needs_rows for kernel in self.parts)
 
 
-class SumKernel(ComposedKernel):
+class _Combination(ComposedKernel):
+    """A function of the values of several kernels, entry by entry."""
+
+    kernels: Sequence[Kernel]
+
+    @abstractmethod
+    def _combine(self, *blocks: Floats) -> Floats:
+        """Return the block of the kernel, given those of its parts."""
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        kernels = check_sequence("kernels", self.kernels)
+        if not kernels:
+            raise ValueError("kernels is empty: pass at least one")
+        self.kernels_ = [fitted(kernel, X, y) for kernel in kernels]
+        return self
+
+    def evaluate(self, X: Any, Y: Any) -> Any:
+        check_is_fitted(self)
+        return self._combine(*(kernel.gram(X, Y) for kernel in self.kernels_))
+
+    def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
+        check_is_fitted(self)
+        return CombinedGram(_grams(self.kernels_, X, cache_bytes), self._combine, self)
+
+    def towards(self, rows: Any) -> RowsFunction:
+        check_is_fitted(self)
+        functions = [kernel.towards(rows) for kernel in self.kernels_]
+        return partial(_combined, self._combine, functions, str(self))
+
+
+class SumKernel(_Combination):
     r"""Weighted sum, :math:`\sum_i w_i \kappa_i(x, y)` with :math:`w_i \ge 0`."""
 
     def __init__(self, kernels: Sequence[Kernel], weights: Sequence[float] | None = None) -> None:
@@ -74,46 +105,20 @@ class SumKernel(ComposedKernel):
             )
         # With a negative weight the sum need not be positive semi-definite.
         self.weights_ = [np.float32(check_number("each of weights", w, 0)) for w in weights]
-        self.kernels_ = _fit_all(self.kernels, X, y)
-        return self
+        return super().fit(X, y)
 
-    def evaluate(self, X: Any, Y: Any) -> Any:
-        check_is_fitted(self)
-        return self._sum(*(kernel.gram(X, Y) for kernel in self.kernels_))
-
-    def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
-        check_is_fitted(self)
-        return CombinedGram(_grams(self.kernels_, X, cache_bytes), self._sum, self)
-
-    def _sum(self, *blocks: Floats) -> Floats:
+    def _combine(self, *blocks: Floats) -> Floats:
         return reduce(operator.add, map(operator.mul, self.weights_, blocks))
 
-    def towards(self, rows: Any) -> RowsFunction:
-        check_is_fitted(self)
-        return partial(_combined, self._sum, [k.towards(rows) for k in self.kernels_], str(self))
 
-
-class ProductKernel(ComposedKernel):
+class ProductKernel(_Combination):
     r"""Product, :math:`\prod_i \kappa_i(x, y)`."""
 
     def __init__(self, kernels: Sequence[Kernel]) -> None:
         self.kernels = kernels
 
-    def fit(self, X: Any, y: object = None) -> Self:
-        self.kernels_ = _fit_all(self.kernels, X, y)
-        return self
-
-    def evaluate(self, X: Any, Y: Any) -> Any:
-        check_is_fitted(self)
-        return _multiply(*(kernel.gram(X, Y) for kernel in self.kernels_))
-
-    def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
-        check_is_fitted(self)
-        return CombinedGram(_grams(self.kernels_, X, cache_bytes), _multiply, self)
-
-    def towards(self, rows: Any) -> RowsFunction:
-        check_is_fitted(self)
-        return partial(_combined, _multiply, [k.towards(rows) for k in self.kernels_], str(self))
+    def _combine(self, *blocks: Floats) -> Floats:
+        return _multiply(*blocks)
 
 
 class NormalizedKernel(ComposedKernel):
@@ -209,13 +214,6 @@ def _grams(kernels: Sequence[Kernel], X: Any, cache_bytes: float | None) -> list
         return [kernel.on(X) for kernel in kernels]
     share = check_number("cache_bytes", cache_bytes, 0) / len(kernels)
     return [kernel.on(X, cache_bytes=share) for kernel in kernels]
-
-
-def _fit_all(kernels: Sequence[Kernel], X: Any, y: object) -> list[Kernel]:
-    kernels = check_sequence("kernels", kernels)
-    if not kernels:
-        raise ValueError("kernels is empty: pass at least one")
-    return [fitted(kernel, X, y) for kernel in kernels]
 
 
 def _combined(

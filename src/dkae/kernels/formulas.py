@@ -15,16 +15,15 @@ cosine                 :math:`q`                      :math:`\cos(x, y)`
 additive_chi2          :math:`-q`                     that of chi2
 =====================  =============================  ======================================
 
-scikit-learn computes q of arrays. In torch, q(·, rows) of fixed rows is faster, in float32, and has
-gradients; the two χ² kernels have no form in torch.
+scikit-learn computes q of arrays. In torch, q(·, rows) of fixed rows is faster, in float32; the two
+χ² kernels have no form in torch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -45,20 +44,18 @@ from dkae.grams import Floats, finite_float32
 Tensors = tuple[Tensor, ...]
 
 
-@dataclass(frozen=True)
-class Quantity:
+class Quantity(NamedTuple):
     """What a formula is a function of, q(X, Y)."""
 
-    #: ``of_arrays(X, Y)``; Y may be None for X itself.
+    #: ``of_arrays(X, Y)``; without Y it is X itself.
     of_arrays: Callable[..., NDArray[Any]]
-    #: Computes once what depends on the rows y alone.
+    #: Computes once what depends on the rows y alone; without it there is no form in torch.
     prepare: Callable[[Tensor], Tensors] | None = None
     #: ``of_tensors(x, *prepared)``.
     of_tensors: Callable[..., Tensor] | None = None
 
 
-@dataclass(frozen=True)
-class Formula:
+class Formula(NamedTuple):
     """A kernel as ``function(xp, q, **params)``, with xp the module numpy or torch."""
 
     quantity: Quantity
@@ -67,27 +64,6 @@ class Formula:
     params: tuple[str, ...] = ()
     #: The median heuristic makes γ the inverse of the median of this multiple of \|q\|.
     multiple: float = 1.0
-
-    def of_arrays(self, X: Any, Y: Any, params: Mapping[str, float]) -> NDArray[Any]:
-        """Return κ(X, Y) in the precision of the arrays."""
-        values: NDArray[Any] = self.function(np, self.quantity.of_arrays(X, Y), **params)
-        return values
-
-    def prepared(self, rows: Tensor) -> Tensors:
-        """Return all that depends on the rows alone, for `of_tensors`."""
-        assert self.quantity.prepare is not None
-        return self.quantity.prepare(rows)
-
-    def of_tensors(self, x: Tensor, prepared: Tensors, params: Mapping[str, float]) -> Tensor:
-        """Return κ(x, rows) of rows that are prepared, with gradients in x."""
-        assert self.quantity.of_tensors is not None
-        values: Tensor = self.function(torch, self.quantity.of_tensors(x, *prepared), **params)
-        return values
-
-    @property
-    def is_in_torch(self) -> bool:
-        """Whether the kernel has a form in torch."""
-        return self.quantity.of_tensors is not None
 
 
 # --- the quantities ------------------------------------------------------------------------------
@@ -147,46 +123,31 @@ def _polynomial(xp: Any, q: Any, gamma: float, degree: float, coef0: float) -> A
     return (gamma * q + coef0) ** degree
 
 
-def _tanh(xp: Any, q: Any, gamma: float, coef0: float) -> Any:
-    return xp.tanh(gamma * q + coef0)
-
-
-def _identity(xp: Any, q: Any) -> Any:
-    return q
-
-
-def _negative(xp: Any, q: Any) -> Any:
-    return -q
-
-
 _POLYNOMIAL = Formula(INNER_PRODUCT, _polynomial, ("gamma", "degree", "coef0"))
 
 #: Every kernel of scikit-learn's ``pairwise_kernels``.
 FORMULAS: dict[str, Formula] = {
-    "additive_chi2": Formula(CHI2_DISTANCE, _negative),
+    "additive_chi2": Formula(CHI2_DISTANCE, lambda xp, q: -q),
     "chi2": Formula(CHI2_DISTANCE, _exponential, ("gamma",)),
-    "cosine": Formula(COSINE, _identity),
+    "cosine": Formula(COSINE, lambda xp, q: q),
     "laplacian": Formula(L1_DISTANCE, _exponential, ("gamma",)),
-    "linear": Formula(INNER_PRODUCT, _identity),
+    "linear": Formula(INNER_PRODUCT, lambda xp, q: q),
     "poly": _POLYNOMIAL,
     "polynomial": _POLYNOMIAL,
     # γ = 1 / (2 σ²), with σ the median distance.
     "rbf": Formula(SQUARED_DISTANCE, _exponential, ("gamma",), multiple=2.0),
-    "sigmoid": Formula(INNER_PRODUCT, _tanh, ("gamma", "coef0")),
+    "sigmoid": Formula(
+        INNER_PRODUCT, lambda xp, q, gamma, coef0: xp.tanh(gamma * q + coef0), ("gamma", "coef0")
+    ),
 }
 
 
-@dataclass(frozen=True)
-class FormulaRows:
-    """The function κ(·, rows) by a formula in torch, from arrays to arrays of float32."""
-
-    name: str
-    metric: str
-    params: dict[str, float]
-    prepared: Tensors
-
-    def __call__(self, X: Any) -> Floats:
-        x = torch.from_numpy(np.require(X, np.float32, ["C_CONTIGUOUS", "WRITEABLE"])).flatten(1)
-        with torch.no_grad():
-            values = FORMULAS[self.metric].of_tensors(x, self.prepared, self.params)
-        return finite_float32(values.numpy(), self.name)
+def values_in_torch(
+    metric: str, params: Mapping[str, float], prepared: Tensors, name: str, X: Any
+) -> Floats:
+    """Return κ(X, rows) of rows that are prepared, in torch and float32."""
+    formula = FORMULAS[metric]
+    x = torch.from_numpy(np.require(X, np.float32, ["C_CONTIGUOUS", "WRITEABLE"])).flatten(1)
+    assert formula.quantity.of_tensors is not None
+    values = formula.function(torch, formula.quantity.of_tensors(x, *prepared), **params)
+    return finite_float32(values.numpy(), name)

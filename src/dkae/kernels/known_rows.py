@@ -34,19 +34,48 @@ UNLABELLED = -1
 
 
 class KnownRowsKernel(Kernel):
-    """A kernel with values for known rows only."""
+    """A kernel with values for known rows only, found by their content, or else by position."""
 
     knows_new_rows: ClassVar[bool] = False
     needs_rows: ClassVar[bool] = False
     rows: Any
-    _index: RowIndex
+    #: The known rows' values, labels or rows of a matrix, and what these are in error messages.
+    _values: NDArray[Any]
+    _what: str
+    #: The id of each known row by its digest; None without `rows`.
+    _ids: dict[bytes, int] | None
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_index")
+        return hasattr(self, "_values")
+
+    def _learn(self, values: NDArray[Any], what: str) -> Self:
+        """Keep a value, or a row of values, for each known row.
+
+        Equal rows must have equal values, because their content does not tell them apart.
+        """
+        ids = None if self.rows is None else _ids_of(self.rows, values, what)
+        self._values, self._what, self._ids = values, what, ids
+        return self
 
     def _find(self, X: Any) -> Rows:
+        """Return the id of each row of X."""
         check_is_fitted(self)
-        return self._index.find(X)
+        X, n_known = as_rows(X), len(self._values)
+        if self._ids is None:
+            if len(X) != n_known:
+                raise ValueError(
+                    f"{self._what}, but X has {len(X)} rows: pass that of the rows of X. In "
+                    "cross-validation, use kernel=Precomputed(gram, rows=X), which finds rows by "
+                    "their content"
+                )
+            return np.arange(n_known)
+        found = np.fromiter((self._ids.get(row, -1) for row in _digests(X, "X")), np.intp, len(X))
+        if (found < 0).any():
+            raise ValueError(
+                f"row {found.argmin()} of X is not among the {n_known} known rows: this kernel has "
+                "values for those rows only"
+            )
+        return found
 
 
 class Precomputed(KnownRowsKernel):
@@ -84,18 +113,16 @@ class Precomputed(KnownRowsKernel):
         matrix = self.gram_matrix
         matrix = matrix if isinstance(matrix, np.memmap) else as_array(matrix, "gram")
         check_gram(matrix)
-        self._index = RowIndex(self.rows, matrix, f"gram has shape {matrix.shape}")
-        self._matrix = matrix
-        return self
+        return self._learn(matrix, f"gram has shape {matrix.shape}")
 
     def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
         ids = self._find(X)
-        return MatrixGram(self._matrix, ids, self)
+        return MatrixGram(self._values, ids, self)
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
         rows = self._find(X)
         columns = rows if Y is None else self._find(Y)
-        return self._matrix[np.ix_(rows, columns)]
+        return self._values[np.ix_(rows, columns)]
 
 
 def check_gram(gram: NDArray[Any]) -> None:
@@ -164,18 +191,17 @@ class IdealKernel(KnownRowsKernel):
         if missing.all():
             raise ValueError("labels has no label but -1, None or NaN: pass at least one")
         known = [label for label, none in zip(self.labels, missing, strict=True) if not none]
-        self._classes = np.full(len(missing), -1)
-        self._classes[~missing] = np.unique(known, return_inverse=True)[1]
-        self._index = RowIndex(self.rows, self._classes, f"labels has {len(missing)} entries")
-        return self
+        classes = np.full(len(missing), -1)
+        classes[~missing] = np.unique(known, return_inverse=True)[1]
+        return self._learn(classes, f"labels has {len(missing)} entries")
 
     def evaluate(self, X: Any, Y: Any) -> Any:
         a = self._find(X)
-        return _same(self._classes[a], None if Y is None else self._classes[self._find(Y)])
+        return _same(self._values[a], None if Y is None else self._values[self._find(Y)])
 
     def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
         ids = self._find(X)
-        return RowsGram(self._classes[ids], _same, str(self), self)
+        return RowsGram(self._values[ids], _same, str(self), self)
 
 
 def _is_missing(label: Any) -> bool:
@@ -188,56 +214,23 @@ def _same(a: NDArray[Any], b: NDArray[Any] | None) -> Floats:
     return same
 
 
-class RowIndex:
-    """Finds rows of X among known ones: by their content, or by their position if `rows` is None.
-
-    `values` has an entry or a row for each known row; equal rows must have equal values, because
-    their content does not tell them apart. `what` describes the values in error messages, such as
-    "gram has shape (3, 3)".
-    """
-
-    def __init__(self, rows: Any, values: NDArray[Any], what: str) -> None:
-        self.n_known = len(values)
-        self.what = what
-        self.ids: dict[bytes, int] | None = None
-        if rows is not None:
-            self.ids = self._number(rows, values)
-
-    def find(self, X: Any) -> Rows:
-        """Return the id of each row of X."""
-        X = as_rows(X)
-        if self.ids is None:
-            if len(X) != self.n_known:
-                raise ValueError(
-                    f"{self.what}, but X has {len(X)} rows: pass that of the rows of X. In "
-                    "cross-validation, use kernel=Precomputed(gram, rows=X), which finds rows by "
-                    "their content"
-                )
-            return np.arange(len(X))
-        found = np.fromiter((self.ids.get(row, -1) for row in _digests(X, "X")), np.intp, len(X))
-        if (found < 0).any():
+def _ids_of(rows: Any, values: NDArray[Any], what: str) -> dict[bytes, int]:
+    """Return the id of each known row by its digest."""
+    rows = as_rows(rows, "rows")
+    if len(rows) != len(values):
+        raise ValueError(
+            f"{what}, but rows has {len(rows)} rows: pass the vector of each of its rows, in the "
+            "same order"
+        )
+    ids: dict[bytes, int] = {}
+    for i, row in enumerate(_digests(rows, "rows")):
+        first = ids.setdefault(row, i)
+        if first != i and not np.array_equal(values[first], values[i]):
             raise ValueError(
-                f"row {found.argmin()} of X is not among the {self.n_known} known rows: this "
-                "kernel has values for those rows only"
+                f"rows {first} and {i} are equal vectors (in float32) with different values or "
+                "labels: their content does not tell them apart"
             )
-        return found
-
-    def _number(self, rows: Any, values: NDArray[Any]) -> dict[bytes, int]:
-        rows = as_rows(rows, "rows")
-        if len(rows) != self.n_known:
-            raise ValueError(
-                f"{self.what}, but rows has {len(rows)} rows: pass the vector of each of its "
-                "rows, in the same order"
-            )
-        ids: dict[bytes, int] = {}
-        for i, row in enumerate(_digests(rows, "rows")):
-            first = ids.setdefault(row, i)
-            if first != i and not np.array_equal(values[first], values[i]):
-                raise ValueError(
-                    f"rows {first} and {i} are equal vectors (in float32) with different values or "
-                    "labels: their content does not tell them apart"
-                )
-        return ids
+    return ids
 
 
 def _digests(X: Any, name: str) -> Iterator[bytes]:

@@ -3,19 +3,20 @@
 import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Self
 
+import numpy as np
 import torch
 from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from dkae._support.arrays import naming
 from dkae._support.checks import check_choice, check_mapping, check_number, check_takes, shown
 from dkae.grams import Floats
 from dkae.kernels.bandwidth import choose_gamma
 from dkae.kernels.base import Kernel, RowsFunction, vectors
-from dkae.kernels.formulas import FORMULAS, FormulaRows
+from dkae.kernels.formulas import FORMULAS, Formula, values_in_torch
 from dkae.rows import as_rows
 
 
@@ -65,9 +66,19 @@ class PairwiseKernel(Kernel):
         return f"kernel {self.metric!r}"
 
     @property
+    def _formula(self) -> Formula:
+        return FORMULAS[check_choice("kernel", self.metric, FORMULAS)]
+
+    @property
     def needs_rows(self) -> bool:  # type: ignore[override]  # only a heuristic, or 1 / n_features
-        has_gamma = "gamma" in FORMULAS[check_choice("kernel", self.metric, FORMULAS)].params
-        return has_gamma and (self.gamma is None or isinstance(self.gamma, str))
+        return "gamma" in self._formula.params and (
+            self.gamma is None or isinstance(self.gamma, str)
+        )
+
+    @property
+    def has_formula(self) -> bool:  # type: ignore[override]
+        # A subclass may compute something else.
+        return type(self) is PairwiseKernel and self._formula.quantity.prepare is not None
 
     def fit(self, X: Floats, y: object = None) -> Self:
         self.check_params()
@@ -78,42 +89,28 @@ class PairwiseKernel(Kernel):
         check_is_fitted(self)
         X, Y = vectors(X), None if Y is None else vectors(Y)
         with _naming(X, Y):
-            return FORMULAS[self.metric].of_arrays(X, Y, self._params())
-
-    @property
-    def has_formula(self) -> bool:  # type: ignore[override]
-        # A subclass may compute something else.
-        return type(self) is PairwiseKernel and FORMULAS[self.metric].is_in_torch
-
-    def torch(self, x: Tensor, rows: Tensor) -> Tensor:
-        """Return κ(x, rows) in torch, with gradients in x; not for the two χ² kernels."""
-        check_is_fitted(self)
-        if not self.has_formula:
-            raise ValueError(f"{self} has no formula in torch: use gram(X, Y)")
-        formula = FORMULAS[self.metric]
-        return formula.of_tensors(x, formula.prepared(rows), self._params())
+            return self._formula.function(
+                np, self._formula.quantity.of_arrays(X, Y), **self._params()
+            )
 
     def towards(self, rows: Any) -> RowsFunction:
         """Return κ(·, rows), by the formula in torch and float32 if the kernel has one."""
         check_is_fitted(self)
-        if not self.has_formula:
+        prepare = self._formula.quantity.prepare
+        if prepare is None or not self.has_formula:
             return super().towards(rows)
-        held = torch.tensor(vectors(as_rows(rows)), dtype=torch.float32)
-        prepared = FORMULAS[self.metric].prepared(held)
-        return FormulaRows(str(self), self.metric, self._params(), prepared)
+        prepared = prepare(torch.tensor(vectors(as_rows(rows)), dtype=torch.float32))
+        return partial(values_in_torch, self.metric, self._params(), prepared, str(self))
 
     def check_params(self) -> None:
         """Raise if a parameter is out of range, or one that the kernel does not have."""
-        known = FORMULAS[check_choice("kernel", self.metric, FORMULAS)].params
-        for name in ("degree", "coef0"):
-            value = getattr(self, name)
-            if value is not None:
-                check_number(name, value, 0 if name == "degree" else -math.inf)
-        is_default = isinstance(self.gamma, str) and self.gamma == "median"
-        given = {"gamma": None if is_default else shown(self.gamma)}
-        given |= {name: getattr(self, name) for name in ("degree", "coef0")}
-        for name, value in given.items():
-            if value is not None and name not in known:
+        known = self._formula.params
+        for name, low in (("degree", 0), ("coef0", -math.inf)):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), low)
+        for name, default in (("gamma", "median"), ("degree", None), ("coef0", None)):
+            value = shown(getattr(self, name))
+            if value != repr(default) and name not in known:
                 has = " and ".join(known) if known else "no parameters"
                 raise ValueError(
                     f"{name}={value} is not a parameter of {self}, which has {has}: leave it out"
@@ -126,7 +123,7 @@ class PairwiseKernel(Kernel):
             "degree": 3 if self.degree is None else self.degree,
             "coef0": 1 if self.coef0 is None else self.coef0,
         }
-        return {name: values[name] for name in FORMULAS[self.metric].params}
+        return {name: values[name] for name in self._formula.params}
 
 
 def _naming(X: Any, Y: Any) -> AbstractContextManager[None]:
