@@ -14,8 +14,9 @@ from dkae._support.devices import float32_math
 from dkae._support.processes import joined
 from dkae._support.warning import unchanged_on_failure
 from dkae.alignment import check_width
+from dkae.door import mentioning_masks
 from dkae.intake import Batches, Intake, Part, View
-from dkae.kernel_map import LOGGER, KernelMap, mentioning_masks
+from dkae.kernel_map import LOGGER, KernelMap
 from dkae.metrics.quality import Quality
 from dkae.networks import (
     Stack,

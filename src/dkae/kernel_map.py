@@ -1,29 +1,22 @@
-"""What the three kernel maps share: the door for rows, the kernel, and the measures of a map.
+"""What the three kernel maps share: their kernel, and how good they are.
 
 A kernel map has codes c(x) whose inner products approximate a kernel, and a way back from codes to
 rows. A subclass fits itself and maps one chunk of rows in memory there (`_encode`) and back
-(`_decode`). Rows enter and leave here: units, gaps, chunks and errors are no concern of a subclass.
+(`_decode`). Rows enter and leave by the door (`dkae.door`).
 """
 
 from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from dkae._support.arrays import naming
 from dkae._support.checks import (
-    check_boolean,
-    check_choice,
     check_integer,
     check_takes,
     draw_seed,
@@ -32,12 +25,13 @@ from dkae._support.devices import float32_math
 from dkae._support.processes import Processes, present, speaks
 from dkae._support.warning import warn_caller
 from dkae.attached_kernel import AttachedKernel
+from dkae.door import Door, mentioning_masks
 from dkae.grams import Floats, Gram, Rows, check_block, finite_float32, read_block, sample_rows
 from dkae.intake import Intake, View
 from dkae.kernels import Kernel, gram_of, is_fitted, make_kernel
 from dkae.metrics.comparison import compare_grams
 from dkae.metrics.quality import Quality
-from dkae.rows import RowArray, check_row_array, is_row_array, map_rows, row_array
+from dkae.rows import map_rows
 from dkae.statistics import Statistics
 from dkae.training.agreement import check_same_inputs, check_same_prior
 from dkae.training.callbacks import Record
@@ -45,30 +39,20 @@ from dkae.training.run import Outcome
 
 LOGGER = logging.getLogger("dkae")
 
-#: Choices of `missing`.
-MISSING = ("error", "mask")
 #: Training rows whose block of the prior is checked before the fit and measured after it.
 N_SAMPLE_ROWS = 512
-#: A kernel that sees fewer effective features than one and this part of all is warned of.
-FEW_FEATURES = 0.1
-#: The features that a warning names have this share of the squared distances between rows.
-NAMED_SHARE = 0.9
-#: Features that a warning names at most.
-N_NAMED = 5
 
 
 class KernelMap(
     AttachedKernel,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]  # scikit-learn is untyped
     TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    Door,
 ):
     """Base class of the maps."""
 
     kernel: Any
     gamma: Any
-    standardize: bool
-    missing: str
     cache_bytes: int | None
     random_state: Any
 
@@ -78,9 +62,6 @@ class KernelMap(
     history_: list[Record]
     #: The optimizer of the pass before, for `partial_fit`.
     _continued: dict[str, Any] | None = None
-    center_: Floats | None
-    scale_: Floats | None
-    fill_: Floats | None
 
     # --- what a map provides -----------------------------------------------------------------
 
@@ -93,17 +74,9 @@ class KernelMap(
         """Return the rows of one chunk of codes, as the map sees them."""
 
     @property
-    def _takes_any_shape(self) -> bool:
-        """Whether a row may have more than one dimension."""
-        return False
-
-    @property
     def _resolved(self) -> str:
         """What the parameters came to, for people."""
         return ""
-
-    #: Types of rows and codes; others are converted to the first.
-    _dtypes: tuple[Any, ...] = (np.float32,)
 
     # --- the map and its inverse -------------------------------------------------------------
 
@@ -262,7 +235,7 @@ class KernelMap(
         if not intake.is_shared:
             self._kernel_for_new_rows()
         if known is not None and intake.gram is None:
-            self._warn_of_units(known)
+            self._warn_of_units(known, self.kernel_)
         return view
 
     def _check_prior(self, view: View) -> None:
@@ -319,14 +292,6 @@ class KernelMap(
         """Return the rows as the kernel sees them: with gaps only if it takes them."""
         return rows if kernel.takes_missing else self._filled(rows)
 
-    def _filled(self, rows: Any) -> Any:
-        """Return rows whose gaps hold the mean of the feature."""
-        if self.fill_ is None:
-            return rows
-        if isinstance(rows, RowArray):
-            return rows.filled(self.fill_)
-        return RowArray(rows, fill=self.fill_)
-
     def _gram_on(self, kernel: Kernel, rows: Any) -> Gram:
         if self.cache_bytes is None:
             return kernel.on(rows)
@@ -348,119 +313,6 @@ class KernelMap(
         # Nearer and nearer to the first: some pair is near enough for any bandwidth to tell.
         codes[1:] = codes[0] + (codes[1:] - codes[0]) * 0.25 ** np.arange(n - 1)[:, None]
         return map_rows(self._decode, codes, None, ("codes", "rows"))
-
-    # --- the door ----------------------------------------------------------------------------
-
-    def _check_rows(self, X: Any, *, reset: bool = False) -> Any:
-        """Return X in float32, in the units of the user.
-
-        Rows of a sparse matrix become dense, and rows on a disk are read and checked, when they are
-        asked for.
-        """
-        masks = check_choice("missing", self.missing, MISSING) == "mask"
-        if self._takes_any_shape and not reset:
-            self._check_row_shape(X)
-        if is_row_array(X):
-            any_shape = self._takes_any_shape
-            X = check_row_array(self, X, reset=reset, any_shape=any_shape, missing=masks)
-        else:
-            with naming("X", X):
-                X = validate_data(
-                    self,
-                    X,
-                    accept_sparse="csr",
-                    dtype=self._dtypes,
-                    reset=reset,
-                    ensure_min_samples=2 if reset else 1,
-                    ensure_all_finite="allow-nan" if masks else True,
-                    allow_nd=self._takes_any_shape,
-                )
-        if reset:
-            self.row_shape_: tuple[int, ...] = tuple(X.shape[1:])
-        return RowArray(X, missing=True) if sparse.issparse(X) else X
-
-    def _check_row_shape(self, X: Any) -> None:
-        """Compare shapes of rows: scikit-learn would count the channels of an image as features."""
-        with naming("X", X):
-            shape = np.shape(X)[1:]
-        if shape != self.row_shape_:
-            raise ValueError(
-                f"rows of X have the shape {shape}, but the model was fitted to rows of shape "
-                f"{self.row_shape_}: pass rows of that shape"
-            )
-
-    def _check_codes(self, X: Any) -> Any:
-        if is_row_array(X) and len(X.shape) == 2:
-            codes = row_array(X)
-        else:
-            with naming("codes", X):
-                codes = check_array(X, dtype=self._dtypes, input_name="codes")
-        if codes.shape[1] != self.n_components_:
-            raise ValueError(
-                f"codes has {codes.shape[1]} columns, but the model was fitted with "
-                f"n_components={self.n_components_}: pass codes as transform returns them"
-            )
-        return codes
-
-    def _learn_units(self, known: Statistics) -> Statistics:
-        """Learn how the map sees rows, and return the statistics of what it sees."""
-        self.center_ = self.scale_ = self.fill_ = None
-        if check_boolean("standardize", self.standardize):
-            center, scale = known.units
-            self.center_, self.scale_ = center.astype(np.float32), scale.astype(np.float32)
-            known = known.standardized()
-        if self.missing == "mask":
-            self.fill_ = known.mean.astype(np.float32)
-        return known
-
-    def _seen(self, rows: Any) -> Any:
-        """Return rows as kernel and network see them: standardised if the user asked for it."""
-        if self.center_ is None or self.scale_ is None:
-            return rows
-        return (rows - self.center_) / self.scale_
-
-    def _lazily_seen(self, rows: Any) -> Any:
-        """Return rows as kernel and network see them, without a copy of all."""
-        if self.center_ is None or self.scale_ is None:
-            return rows
-        if isinstance(rows, np.ndarray) and rows.dtype == np.float64:  # which an exact map keeps
-            return self._seen(rows)
-        lazy = RowArray(rows, missing=self.missing == "mask")
-        return lazy.standardized(self.center_, self.scale_)
-
-    def _without_gaps(self, rows: Any) -> Any:
-        """Return one chunk of rows whose gaps hold the mean of the feature."""
-        return rows if self.fill_ is None else np.where(np.isnan(rows), self.fill_, rows)
-
-    def _restored(self, rows: Any) -> Any:
-        """Return rows in the units of the user."""
-        if self.center_ is None or self.scale_ is None:
-            return rows
-        return self.center_ + self.scale_ * rows
-
-    def _warn_of_units(self, known: Statistics) -> None:
-        """Warn if a kernel of distances hardly sees most of the features, for their units."""
-        n_varying = int(np.count_nonzero(known.deviation))
-        n_effective = known.n_effective
-        if (
-            not (self.kernel_ is not None and self.kernel_.depends_on_units)
-            or known.share_a_unit
-            or n_varying < 2
-            or n_effective >= 1 + FEW_FEATURES * n_varying
-        ):
-            return
-        shares = known.shares
-        order = np.argsort(-shares)
-        n_named = int(np.searchsorted(np.cumsum(shares[order]), NAMED_SHARE)) + 1
-        carriers = order[: min(n_named, N_NAMED)]
-        names = getattr(self, "feature_names_in_", None)
-        labels = [str(j) if names is None else repr(names[j]) for j in carriers]
-        warn_caller(
-            f"{self.kernel_} sees {n_effective:.2g} effective features of {n_varying}: feature "
-            f"{', '.join(labels)} {'has' if len(labels) == 1 else 'have'} "
-            f"{100 * shares[carriers].sum():.3g} % of the squared distances between rows. Set "
-            "standardize=True (`dkae fit --standardize`), or scale X"
-        )
 
     # --- the scikit-learn contract -----------------------------------------------------------
 
@@ -498,15 +350,3 @@ class KernelMap(
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "mask"
         return tags
-
-
-@contextmanager
-def mentioning_masks() -> Iterator[None]:
-    """Add to an error about missing values the parameter that takes them."""
-    try:
-        yield
-    except ValueError as error:
-        if "contains NaN" not in str(error):
-            raise
-        remedy = "With missing='mask' the model accepts missing values, and fills them."
-        raise ValueError(f"{error}\n\n{remedy}") from error

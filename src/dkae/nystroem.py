@@ -14,9 +14,10 @@ from dkae._support.devices import float32_math
 from dkae._support.processes import Processes, joined
 from dkae._support.warning import unchanged_on_failure
 from dkae.decoders import is_trained, make_decoder
+from dkae.door import mentioning_masks
 from dkae.grams import Floats, sample_rows
 from dkae.intake import Batches, Intake, Part, View
-from dkae.kernel_map import LOGGER, KernelMap, mentioning_masks
+from dkae.kernel_map import LOGGER, KernelMap
 from dkae.kernels import Kernel
 from dkae.kernels.nystroem import NystroemFeatures
 from dkae.linear_path import choose_width, make_path

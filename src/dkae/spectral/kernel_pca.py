@@ -24,9 +24,10 @@ from dkae._support.checks import check_boolean, check_choice, check_integer
 from dkae._support.processes import ALONE
 from dkae._support.warning import unchanged_on_failure
 from dkae.decoders import make_decoder
+from dkae.door import mentioning_masks
 from dkae.grams import Gram, MatrixGram
 from dkae.intake import Intake, View
-from dkae.kernel_map import KernelMap, mentioning_masks
+from dkae.kernel_map import KernelMap
 from dkae.kernels import Kernel
 from dkae.rows import map_rows
 from dkae.spectral.decomposition import SOLVERS, Components, Decomposition

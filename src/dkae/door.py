@@ -1,0 +1,189 @@
+"""The door of a map: rows are checked where they enter, and restored where they leave.
+
+Behind it, a map sees ordinary arrays: in float32, in the units that its kernel and network see, and
+a chunk at a time. It need not care for units, gaps, sparse matrices or rows on a disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from dkae._support.arrays import naming
+from dkae._support.checks import check_boolean, check_choice
+from dkae._support.warning import warn_caller
+from dkae.grams import Floats
+from dkae.kernels import Kernel
+from dkae.rows import RowArray, check_row_array, is_row_array, row_array
+from dkae.statistics import Statistics
+
+#: Choices of `missing`.
+MISSING = ("error", "mask")
+#: A kernel that sees fewer effective features than one and this part of all is warned of.
+FEW_FEATURES = 0.1
+#: The features that a warning names have this share of the squared distances between rows.
+NAMED_SHARE = 0.9
+#: Features that a warning names at most.
+N_NAMED = 5
+
+
+class Door(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """An estimator whose rows may come from anywhere, in any unit, with gaps."""
+
+    standardize: bool
+    missing: str
+    n_components_: int
+
+    center_: Floats | None
+    scale_: Floats | None
+    fill_: Floats | None
+
+    #: Types of rows and codes; others are converted to the first.
+    _dtypes: tuple[Any, ...] = (np.float32,)
+
+    @property
+    def _takes_any_shape(self) -> bool:
+        """Whether a row may have more than one dimension."""
+        return False
+
+    # --- in ----------------------------------------------------------------------------------
+
+    def _check_rows(self, X: Any, *, reset: bool = False) -> Any:
+        """Return X in float32, in the units of the user.
+
+        Rows of a sparse matrix become dense, and rows on a disk are read and checked, when they are
+        asked for.
+        """
+        masks = check_choice("missing", self.missing, MISSING) == "mask"
+        if self._takes_any_shape and not reset:
+            self._check_row_shape(X)
+        if is_row_array(X):
+            any_shape = self._takes_any_shape
+            X = check_row_array(self, X, reset=reset, any_shape=any_shape, missing=masks)
+        else:
+            with naming("X", X):
+                X = validate_data(
+                    self,
+                    X,
+                    accept_sparse="csr",
+                    dtype=self._dtypes,
+                    reset=reset,
+                    ensure_min_samples=2 if reset else 1,
+                    ensure_all_finite="allow-nan" if masks else True,
+                    allow_nd=self._takes_any_shape,
+                )
+        if reset:
+            self.row_shape_: tuple[int, ...] = tuple(X.shape[1:])
+        return RowArray(X, missing=True) if sparse.issparse(X) else X
+
+    def _check_row_shape(self, X: Any) -> None:
+        """Compare shapes of rows: scikit-learn would count the channels of an image as features."""
+        with naming("X", X):
+            shape = np.shape(X)[1:]
+        if shape != self.row_shape_:
+            raise ValueError(
+                f"rows of X have the shape {shape}, but the model was fitted to rows of shape "
+                f"{self.row_shape_}: pass rows of that shape"
+            )
+
+    def _check_codes(self, X: Any) -> Any:
+        if is_row_array(X) and len(X.shape) == 2:
+            codes = row_array(X)
+        else:
+            with naming("codes", X):
+                codes = check_array(X, dtype=self._dtypes, input_name="codes")
+        if codes.shape[1] != self.n_components_:
+            raise ValueError(
+                f"codes has {codes.shape[1]} columns, but the model was fitted with "
+                f"n_components={self.n_components_}: pass codes as transform returns them"
+            )
+        return codes
+
+    # --- units and gaps ----------------------------------------------------------------------
+
+    def _learn_units(self, known: Statistics) -> Statistics:
+        """Learn how the map sees rows, and return the statistics of what it sees."""
+        self.center_ = self.scale_ = self.fill_ = None
+        if check_boolean("standardize", self.standardize):
+            center, scale = known.units
+            self.center_, self.scale_ = center.astype(np.float32), scale.astype(np.float32)
+            known = known.standardized()
+        if self.missing == "mask":
+            self.fill_ = known.mean.astype(np.float32)
+        return known
+
+    def _seen(self, rows: Any) -> Any:
+        """Return rows as kernel and network see them: standardised if the user asked for it."""
+        if self.center_ is None or self.scale_ is None:
+            return rows
+        return (rows - self.center_) / self.scale_
+
+    def _lazily_seen(self, rows: Any) -> Any:
+        """Return rows as kernel and network see them, without a copy of all."""
+        if self.center_ is None or self.scale_ is None:
+            return rows
+        if isinstance(rows, np.ndarray) and rows.dtype == np.float64:  # which an exact map keeps
+            return self._seen(rows)
+        lazy = RowArray(rows, missing=self.missing == "mask")
+        return lazy.standardized(self.center_, self.scale_)
+
+    def _without_gaps(self, rows: Any) -> Any:
+        """Return one chunk of rows whose gaps hold the mean of the feature."""
+        return rows if self.fill_ is None else np.where(np.isnan(rows), self.fill_, rows)
+
+    def _restored(self, rows: Any) -> Any:
+        """Return rows in the units of the user."""
+        if self.center_ is None or self.scale_ is None:
+            return rows
+        return self.center_ + self.scale_ * rows
+
+    def _warn_of_units(self, known: Statistics, kernel: Kernel | None) -> None:
+        """Warn if a kernel of distances hardly sees most of the features, for their units."""
+        n_varying = int(np.count_nonzero(known.deviation))
+        n_effective = known.n_effective
+        if (
+            not (kernel is not None and kernel.depends_on_units)
+            or known.share_a_unit
+            or n_varying < 2
+            or n_effective >= 1 + FEW_FEATURES * n_varying
+        ):
+            return
+        shares = known.shares
+        order = np.argsort(-shares)
+        n_named = int(np.searchsorted(np.cumsum(shares[order]), NAMED_SHARE)) + 1
+        carriers = order[: min(n_named, N_NAMED)]
+        names = getattr(self, "feature_names_in_", None)
+        labels = [str(j) if names is None else repr(names[j]) for j in carriers]
+        warn_caller(
+            f"{kernel} sees {n_effective:.2g} effective features of {n_varying}: feature "
+            f"{', '.join(labels)} {'has' if len(labels) == 1 else 'have'} "
+            f"{100 * shares[carriers].sum():.3g} % of the squared distances between rows. Set "
+            "standardize=True (`dkae fit --standardize`), or scale X"
+        )
+
+    def _filled(self, rows: Any) -> Any:
+        """Return rows whose gaps hold the mean of the feature."""
+        if self.fill_ is None:
+            return rows
+        if isinstance(rows, RowArray):
+            return rows.filled(self.fill_)
+        return RowArray(rows, fill=self.fill_)
+
+
+@contextmanager
+def mentioning_masks() -> Iterator[None]:
+    """Add to an error about missing values the parameter that takes them."""
+    try:
+        yield
+    except ValueError as error:
+        if "contains NaN" not in str(error):
+            raise
+        remedy = "With missing='mask' the model accepts missing values, and fills them."
+        raise ValueError(f"{error}\n\n{remedy}") from error
