@@ -35,7 +35,9 @@ def fit_logged(rows, tiny, caplog):
         callback = LogProgress(every_seconds, Clock(step))
         model = tiny(callbacks=[callback], **params).fit(rows)
         assert {record.name for record in caplog.records} == {"dkae"}
-        return [record.getMessage() for record in caplog.records], model
+        plan, *lines = caplog.messages
+        assert plan.startswith("DeepKernelizedAutoencoder: 64-16-5, output sigmoid, kernel 'rbf', ")
+        return lines, model
 
     return fit
 
@@ -55,7 +57,7 @@ def test_a_line_when_a_phase_begins_and_one_when_it_ends(fit_logged):
     )
 
 
-@pytest.mark.parametrize(("step", "n_between"), [(1, 0), (5, 3), (10, 6), (15, 9), (30, 19)])
+@pytest.mark.parametrize(("step", "n_between"), [(1, 0), (10, 6), (30, 19)])
 def test_lines_within_a_phase_have_a_least_distance(step, n_between, fit_logged):
     """A step takes `step` seconds, and the last of 20 is told of as the end of the phase."""
     lines, _ = fit_logged(step=step, max_iter=4)

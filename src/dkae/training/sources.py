@@ -137,7 +137,10 @@ class BatchSource:
             # Without replacement this is O(k) for k << n: no permutation of all n rows.
             return self.rng.choice(self.train_rows, k, replace=False, shuffle=False)
         starts = length * self.rng.choice(n_places, n_runs, replace=False, shuffle=False)
-        rows: Rows = self.train_rows[(starts[:, None] + np.arange(length)).ravel()[:k]]
+        if n_left := len(self.train_rows) - length * n_places:  # or the last rows never came
+            starts += self.rng.integers(n_left + 1)
+        # The first run may be any; numpy puts the last of all places in the last one.
+        rows: Rows = self.train_rows[(starts[:, None] + np.arange(length)).ravel()[-k:]]
         return rows
 
     def _batch(self, rows: Rows, with_prior: bool = True, processes: Processes = ALONE) -> Batch:
