@@ -3,6 +3,7 @@
 import inspect
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any
 
@@ -17,8 +18,12 @@ LARGEST_SIZE = 2**31 - 1
 
 def shown(value: Any) -> str:
     """Return a value as errors show it: the numbers of an array would fill the screen."""
-    text = repr(value)
-    return text if len(text) <= N_SHOWN or isinstance(value, str) else f"<{type(value).__name__}>"
+    try:
+        text = repr(value)
+    except Exception:  # of an object that cannot be shown, or of a number of 5,000 digits
+        text = ""
+    is_short = 0 < len(text) <= N_SHOWN
+    return text if is_short or isinstance(value, str) else f"<{type(value).__name__}>"
 
 
 def check_boolean(name: str, value: Any) -> bool:
@@ -33,7 +38,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     known = sorted(choices)
     if isinstance(value, str) and value in known:
         return value
-    nearest = get_close_matches(str(value), known, n=1)
+    nearest = get_close_matches(value, known, n=1) if isinstance(value, str) else []
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
     raise ValueError(
         f"{name}={shown(value)} is not known: expected one of {', '.join(map(repr, known))}{hint}"
@@ -64,11 +69,13 @@ def check_number(
     Only types that torch computes with are numbers here, not fractions or decimals.
     """
     is_number = isinstance(value, int | float | np.integer | np.floating)
-    if is_number and not isinstance(value, bool) and math.isfinite(value):
-        above = value > low if open_low else value >= low
-        below = value < high if open_high else value <= high
-        if above and below:
-            return float(value)
+    if is_number and not isinstance(value, bool):
+        with suppress(OverflowError):  # an int of 400 digits
+            number = float(value)
+            above = number > low if open_low else number >= low
+            below = number < high if open_high else number <= high
+            if above and below and math.isfinite(number):
+                return number
     left = "(" if open_low else "["
     right = ")" if open_high or high == math.inf else "]"
     hint = "" if is_number else ", an int or a float"
@@ -96,7 +103,7 @@ def check_state(random_state: Any) -> np.random.RandomState:
     """Return the random numbers that the parameter `random_state` stands for."""
     try:
         state: np.random.RandomState = check_random_state(random_state)
-    except (TypeError, ValueError) as error:
+    except Exception as error:
         raise ValueError(
             f"random_state={shown(random_state)} must be a whole number from 0 to 2**32 - 1, a "
             "numpy.random.RandomState, or None"

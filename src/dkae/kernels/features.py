@@ -20,7 +20,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from dkae._support.arrays import naming, real_numbers
-from dkae._support.checks import check_number
+from dkae._support.checks import check_number, shown
 from dkae._support.memory import default_budget, in_words
 from dkae._support.processes import present
 from dkae.grams import Floats, Gram, Rows, RowsGram, finite_float32, sample_rows
@@ -254,12 +254,12 @@ def _bytes_of(described: Any) -> int:
 def check_fitted(estimator: Any, name: str, method: str) -> None:
     """Raise if an estimator is not fitted or lacks the method."""
     if not hasattr(estimator, method):
-        raise ValueError(f"{name}={estimator!r} has no method {method}: pass one with it")
+        raise ValueError(f"{name}={shown(estimator)} has no method {method}: pass one with it")
     if not hasattr(estimator, "fit"):
         return
     try:
         check_is_fitted(estimator)
     except Exception as error:
         raise ValueError(
-            f"{name}={estimator!r} is not fitted: fit it on rows like those of X first"
+            f"{name}={shown(estimator)} is not fitted: fit it on rows like those of X first"
         ) from error

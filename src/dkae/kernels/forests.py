@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomTreesEmbedding
 from sklearn.utils.validation import check_is_fitted
 
 from dkae._support.arrays import naming, smallest_integers
-from dkae._support.checks import check_integer, draw_seed
+from dkae._support.checks import check_integer, check_state, draw_seed
 from dkae._support.processes import present
 from dkae.grams import Floats, RowsGram, sample_rows
 from dkae.kernels.array_forest import ArrayForest
@@ -108,6 +108,7 @@ class ForestKernel(FeatureKernel):
 
     def _common_state(self) -> Any:
         """Return a seed that all processes share, so that they grow the same forest."""
+        check_state(self.random_state)
         if present().size == 1 or isinstance(self.random_state, Integral):
             return self.random_state
         return present().first(draw_seed(self.random_state))

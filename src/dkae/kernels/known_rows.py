@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._support.arrays import REAL_KINDS, as_array, naming
+from dkae._support.arrays import naming, real_numbers
 from dkae.grams import (
     N_CHUNK_ROWS,
     Floats,
@@ -109,9 +109,9 @@ class Precomputed(KnownRowsKernel):
         return Precomputed(self.gram_matrix, self.rows)
 
     def fit(self, X: Floats, y: object = None) -> Self:
-        # asarray would turn a memmap into a plain array, and `check_gram` would read it whole.
+        # An array of a memmap is no memmap, and `check_gram` would read it whole.
         matrix = self.gram_matrix
-        matrix = matrix if isinstance(matrix, np.memmap) else as_array(matrix, "gram")
+        matrix = matrix if isinstance(matrix, np.memmap) else real_numbers(matrix, "gram")
         check_gram(matrix)
         return self._learn(matrix, f"gram has shape {matrix.shape}")
 
@@ -126,12 +126,7 @@ class Precomputed(KnownRowsKernel):
 
 
 def check_gram(gram: NDArray[Any]) -> None:
-    """Raise if an array is not a Gram matrix; of a memmap only type and shape are checked."""
-    if gram.dtype.kind not in REAL_KINDS:
-        raise ValueError(
-            f"gram has entries of type {gram.dtype}: pass a NumPy array of real numbers (of a "
-            "sparse matrix, its toarray())"
-        )
+    """Raise if an array of numbers is not a Gram matrix; of a memmap only the shape is checked."""
     if len(gram.shape) != 2 or gram.shape[0] != gram.shape[1]:
         raise ValueError(
             f"gram has shape {gram.shape}: pass the square Gram matrix of the same rows as X. "
