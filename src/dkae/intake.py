@@ -20,7 +20,6 @@ from torch import nn
 from dkae._support.processes import Processes
 from dkae.grams import Gram, Rows
 from dkae.statistics import Statistics
-from dkae.training.agreement import check_same_presence
 from dkae.training.callbacks import Record
 from dkae.training.checkpoint import check_path, owned
 from dkae.training.fingerprint import fingerprint
@@ -88,7 +87,6 @@ class Intake:
 
     def open(self, processes: Processes, random_state: Any) -> Any:
         """Return the rows that the map is fitted to, as they came; check the rest of the call."""
-        check_same_presence(processes, gram=self.gram, y=self.y, checkpoint=self.checkpoint)
         is_writer = processes.is_first
         self.path = check_path(self.checkpoint, random_state, is_writer=is_writer)
         return self.X

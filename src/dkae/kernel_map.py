@@ -33,7 +33,7 @@ from dkae.metrics.comparison import compare_grams
 from dkae.metrics.quality import Quality
 from dkae.rows import map_rows
 from dkae.statistics import Statistics
-from dkae.training.agreement import check_same_inputs, check_same_prior
+from dkae.training.agreement import check_same_inputs, check_same_presence, check_same_prior
 from dkae.training.callbacks import Record
 from dkae.training.run import Outcome
 
@@ -205,6 +205,14 @@ class KernelMap(
 
     def _admit(self, intake: Intake, processes: Processes, *, is_warm: bool) -> tuple[Any, int]:
         """Return the rows of an intake, checked, and the seed of the fit."""
+        check_same_presence(
+            processes,
+            batches=not intake.is_shared,
+            fitted=is_warm,
+            gram=intake.gram,
+            y=intake.y,
+            checkpoint=intake.checkpoint,
+        )
         rows = self._check_rows(intake.open(processes, self.random_state), reset=not is_warm)
         if len(rows) < 2:
             raise ValueError(f"X has {len(rows)} row: a fit needs at least 2, pass more rows")

@@ -18,9 +18,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.kernel_approximation import RBFSampler
 from torch import nn
 
-from dkae import DeepKernelizedAutoencoder, RowArray, load, save
+from dkae import DeepKernelizedAutoencoder, InvertibleNystroem, RowArray, load, save
 from dkae._support.processes import joined
 from dkae.alignment import MEASURES
+from dkae.decoders import MLPDecoder
 from dkae.kernels import (
     ForestKernel,
     PairwiseKernel,
@@ -28,8 +29,17 @@ from dkae.kernels import (
     ProbabilisticClusterKernel,
     TransformerKernel,
 )
-from dkae.networks import Autoencoder, Layer
-from dkae.training import FINE_TUNING, BatchSource, Engine, Optimization, Phase, Trainer, dkae_loss
+from dkae.networks import Autoencoder, Layer, Stack
+from dkae.training import (
+    FINE_TUNING,
+    BatchSource,
+    EarlyStopping,
+    Engine,
+    Optimization,
+    Phase,
+    Trainer,
+    dkae_loss,
+)
 from dkae.training.distributed import DistributedEngine
 
 RANK, SIZE = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
@@ -38,15 +48,26 @@ DIGITS = load_digits()
 X, LABELS = (DIGITS.data[:600] / 16).astype(np.float32), DIGITS.target[:600]
 GAPPY = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.float32(np.nan), X)
 
-SMALL = {
-    "n_components": 6, "hidden_layer_sizes": (12,), "max_iter": 3, "steps_per_epoch": 10,
-    "decoder_max_iter": 2, "batch_size": 40, "random_state": 0, "network": "stacked",
-}  # fmt: skip
 PCK = {"kernel": ProbabilisticClusterKernel(4, 3, random_state=0)}
 
 
+def tiny(**params):
+    model = DeepKernelizedAutoencoder(
+        6, network=Stack((12,)), max_iter=3, decoder_max_iter=2, steps_per_epoch=10,
+        batch_size=40, random_state=0,
+    )  # fmt: skip
+    return model.set_params(**params)
+
+
+def nystroem():
+    return InvertibleNystroem(
+        6, decoder=MLPDecoder((12,), max_iter=2, batch_size=40, steps_per_epoch=10), random_state=0
+    )
+
+
 def weights(model):
-    return torch.cat([t.double().ravel() for t in model.network_.state_dict().values()])
+    network = model.network_ if hasattr(model, "network_") else model.decoder_.network_
+    return torch.cat([t.double().ravel() for t in network.state_dict().values()])
 
 
 # --- the same model, however many processes ------------------------------------------------------
@@ -75,11 +96,12 @@ FITS = {
     "cluster kernel": PCK,
     "cluster kernel, nothing held": PCK | {"cache_bytes": 0},
     "forest": {"kernel": ForestKernel(n_estimators=9, random_state=0)},
-    "noise, clipped": {"input_noise": 0.3, "max_grad_norm": 0.01},
-    "early stopping": {"early_stopping": True, "validation_fraction": 0.2},
+    "noise, clipped": {"input_noise": 0.3, "optimization__max_grad_norm": 0.01},
+    "early stopping": {"callbacks": [EarlyStopping()], "validation_fraction": 0.2},
     "a custom network": {"network": Dropping},
     "gaps": {"missing": "mask"},
     "a memmap": {},
+    "Nyström": {},
 }
 
 
@@ -94,7 +116,8 @@ def rows_of(name):
 def fits():
     found = {}
     for name, params in FITS.items():
-        model = DeepKernelizedAutoencoder(**SMALL | params).fit(rows_of(name))
+        model = nystroem() if name == "Nyström" else tiny(**params)
+        model.fit(rows_of(name))
         found[name] = {
             "weights": weights(model).tolist(),
             "scale": model.kernel_scale_,
@@ -105,11 +128,11 @@ def fits():
 
 def streams():
     """Passes, and custom batches."""
-    model = DeepKernelizedAutoencoder(**SMALL)
+    model = tiny()
     for part in np.array_split(X, 3):
         model.partial_fit(part)
     # Nothing of it depends on the first rows, which are other ones in each process.
-    loaded = DeepKernelizedAutoencoder(**SMALL, gamma=0.05, standardize=False)
+    loaded = tiny(gamma=0.05, network__input_scaling=False)
     own = slice(RANK * 40 // SIZE, (RANK + 1) * 40 // SIZE)
     loaded.fit(Batches([torch.from_numpy(X[i : i + 40][own]) for i in range(0, 600, 40)]))
     return [weights(m).tolist() for m in (model, loaded)]
@@ -180,7 +203,7 @@ def shifted(x, y):
 
 
 def fit(rows=X, y=None, gram=None, checkpoint=None, **params):
-    DeepKernelizedAutoencoder(**SMALL | params).fit(rows, y, gram=gram, checkpoint=checkpoint)
+    tiny(**params).fit(rows, y, gram=gram, checkpoint=checkpoint)
 
 
 def gram_of(kernel):
@@ -188,7 +211,7 @@ def gram_of(kernel):
 
 
 def fit_where_one_goes_on(folder):
-    model = DeepKernelizedAutoencoder(**SMALL, warm_start=True).fit(X)
+    model = tiny(warm_start=True).fit(X)
     (clone(model) if RANK else model).fit(X)
 
 
@@ -204,7 +227,7 @@ def sampler_of_its_own():
 DIFFERENCES = {
     "n_components": lambda folder: fit(n_components=6 + RANK),
     "batch_size": lambda folder: fit(batch_size=40 + 2 * RANK),
-    "hidden layers": lambda folder: fit(hidden_layer_sizes=(12 + RANK,)),
+    "hidden layers": lambda folder: fit(network__hidden_layer_sizes=(12 + RANK,)),
     "random_state": lambda folder: fit(random_state=RANK),
     "gamma": lambda folder: fit(gamma=0.1 + 0.01 * RANK),
     "kernel": lambda folder: fit(kernel=("rbf", "laplacian")[RANK]),
@@ -310,19 +333,19 @@ def killed(folder):
     import dkae.training.checkpoint as module
 
     module.EVERY_SECONDS = 0.0
-    model = DeepKernelizedAutoencoder(**SMALL, callbacks=[Killed(1)])
+    model = tiny(callbacks=[Killed(1)])
     model.fit(X, checkpoint=folder / "state")
     if RANK == 0:
         save(model, folder / "model.safetensors")
-    unbroken = DeepKernelizedAutoencoder(**SMALL).fit(X)
+    unbroken = tiny().fit(X)
     return bool((weights(model) == weights(unbroken)).all())
 
 
 def hosts():
     """Train in processes that several machines have started, and without a seed."""
-    model = DeepKernelizedAutoencoder(**SMALL).fit(X)
+    model = tiny().fit(X)
     drawn = [
-        DeepKernelizedAutoencoder(**SMALL | params | {"random_state": None, "max_iter": 1}).fit(X)
+        tiny(**params, random_state=None, max_iter=1).fit(X)
         for params in ({"kernel": "pck"}, {"kernel": "forest"}, {})
     ]
     return {

@@ -126,7 +126,7 @@ VALUES = "the kernel values of the same rows"
 DIFFERENCES = {
     "n_components": "n_components (7, not 6)",
     "batch_size": "batch_size (42, not 40)",
-    "hidden layers": "hidden_layer_sizes ((13,), not (12,))",
+    "hidden layers": "network__hidden_layer_sizes ((13,), not (12,))",
     "random_state": "random_state (1, not 0)",
     "gamma": "gamma (0.11, not 0.1)",
     "kernel": "kernel ('laplacian', not 'rbf')",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def phases_of(model):
 
 
 class TestPretraining:
-    SIZES = {"network__hidden_layer_sizes": (12, 10), "pretrain_max_iter": 2}
+    SIZES: ClassVar = {"network__hidden_layer_sizes": (12, 10), "pretrain_max_iter": 2}
 
     def test_every_layer_is_trained_in_turn_and_then_the_whole(self, rows, watched):
         model, watch = watched(**self.SIZES, alignment_weight=0.5)
