@@ -20,7 +20,7 @@ SMALL = [
     "--scale",
     "smoke",
     "--recipe",
-    "default",
+    "network",
     "--seeds",
     "1",
     "--out",
@@ -71,7 +71,7 @@ def test_dry_run_at_every_scale(tmp_path):
 
 def test_results_and_plan_of_what_is_done(folder):
     (run,) = read_runs(folder)
-    assert (run.experiment, run.recipe, run.scale) == ("tradeoff", "default", "smoke")
+    assert (run.experiment, run.recipe, run.scale) == ("tradeoff", "network", "smoke")
     done = succeed(*SMALL, folder)
     assert "Everything is done already" in done.stdout
     assert f"Results in {folder}" in done.stdout
@@ -80,7 +80,7 @@ def test_results_and_plan_of_what_is_done(folder):
 
 def test_results_of_two_scales_do_not_get_into_one_folder(folder):
     message = fail("reproduce", "lambda", "--scale", "demo", "--dry-run", "--out", folder)
-    assert "tradeoff-default-seed0.json is a result of the scale smoke" in message
+    assert "tradeoff-network-seed0.json is a result of the scale smoke" in message
     assert "pass another --out, or --scale smoke" in message
 
 
@@ -96,9 +96,9 @@ def test_a_failed_run_is_told_at_the_end(tmp_path, monkeypatch):
     monkeypatch.setattr("dkae_study.paper.PAPER", changed("tradeoff", measure=broken))
     result = run(*SMALL, tmp_path)
     assert result.exit_code == 1
-    assert "tradeoff-default-seed0 failed" in result.stderr
+    assert "tradeoff-network-seed0 failed" in result.stderr
     last = result.stderr.splitlines()[-1]
-    assert last == "Error: 1 of 1 runs failed: tradeoff-default-seed0 (ValueError: no luck)"
+    assert last == "Error: 1 of 1 runs failed: tradeoff-network-seed0 (ValueError: no luck)"
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
@@ -151,7 +151,7 @@ def test_report_into_a_folder_that_is_not_there(folder, tmp_path):
 def test_help_names_scales_and_recipes():
     printed = succeed("reproduce", "--help").stdout
     assert "[smoke|demo|laptop|paper]" in printed
-    assert "[paper|default|network]" in printed
+    assert "[paper|network]" in printed
     assert "'huge' is not one of 'smoke', 'demo'" in run("reproduce", "--scale", "huge").stderr
 
 

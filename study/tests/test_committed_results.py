@@ -1,4 +1,4 @@
-"""The results that are committed: of this code's configuration, at the paper's size."""
+"""The committed results are at the paper's size, of clean commits, and drawn as a page."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from dkae_study.engine.plan import make_plan
+from dkae_study.archive import NYSTROEM, study_of
 from dkae_study.paper import LAPTOP, PAPER
-from dkae_study.results import Run, read_run, read_runs, select
+from dkae_study.report.page import write_study_page
+from dkae_study.results import read_run, select
 
 FOLDER = Path(__file__).parents[1] / "results" / "laptop"
 FILES = sorted(FOLDER.glob("*.json"))
@@ -18,76 +19,44 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(params=FILES, ids=lambda path: path.stem)
-def path(request) -> Path:
-    return request.param
-
-
-@pytest.fixture
-def run(path) -> Run:
-    return read_run(path)
-
-
-def test_counts_are_those_of_the_paper(run):
-    counts = run.counts
-    assert counts["rows"] == {"train": 14_000, "validation": 3_000, "test": 3_000}
-    assert counts["mixtures"] == 870
-    assert counts["posterior columns"] == 13_920
-    assert counts["batch size"] == 200
-    assert counts["batches that see each pair once"] == 4_900
-    width = run.point if run.experiment == "code-size" else LAPTOP.width(run.recipe)
-    sizes = [500, 500, 2000] if run.recipe == "paper" else [1000, 1000]
-    for layers in counts["layers"].values():
-        assert layers == [784, *sizes, width]
-
-
-def test_every_network_was_trained_for_as_long_as_its_recipe_says(run):
-    steps = {"paper": {"fine-tuning": 100}, "network": {"fine-tuning": 20, "decoder": 5}}
-    for model in run.models.values():
-        n_epochs = {phase: len(losses["loss"]) for phase, losses in model["history"].items()}
-        if model["config"]["recipe"] == "default":  # its decoder stops when it no longer gains
-            assert 1 <= n_epochs.pop("decoder") <= 10
-            assert not n_epochs
-        else:
-            assert n_epochs.items() >= steps[model["config"]["recipe"]].items()
-
-
-def test_it_says_which_commit_made_it(run):
-    commits = [run.provenance["commit"], *(model["commit"] for model in run.models.values())]
-    assert all(re.fullmatch(r"[0-9a-f]{40}", commit) for commit in commits)
-
-
-def test_the_file_has_the_name_of_its_job(path, run):
-    assert path.stem == run.job.name
-
-
 @pytest.fixture(scope="module")
-def plan():
-    return make_plan(PAPER, LAPTOP, FOLDER)
+def runs():
+    return [read_run(path) for path in FILES]
 
 
-def test_they_are_results_of_the_present_configuration(plan):
-    # The plan refuses a result of another one. The recipe of the paper lacks seeds.
-    assert {assignment.job.recipe for assignment in plan.todo} == {"paper"}
-    assert {assignment.job.name for assignment in plan.done} == {path.stem for path in FILES}
+def test_counts_are_those_of_the_paper(runs):
+    for path, run in zip(FILES, runs, strict=True):
+        counts = run.counts
+        assert path.stem == run.job.name
+        assert counts["rows"] == {"train": 14_000, "validation": 3_000, "test": 3_000}
+        assert (counts["mixtures"], counts["posterior columns"]) == (870, 13_920)
+        assert counts["batch size"] == LAPTOP.batch_size
+        is_paper = run.recipe == "paper"
+        width = run.point if run.experiment == "code-size" else 2000 if is_paper else 500
+        sizes = [500, 500, 2000] if is_paper else [1000, 1000]
+        for layers in counts["layers"].values():
+            assert layers == [784, *sizes, width]
 
 
 @pytest.mark.parametrize(
     ("recipe", "n_runs"), [("paper", 26), ("default", 54), ("network", 54)], ids=str
 )
-def test_a_recipe_is_of_one_commit_and_was_never_interrupted(recipe, n_runs):
-    runs = select(read_runs(FOLDER), recipe=recipe)
-    models = [model for run in runs for model in run.models.values()]
-    assert len(runs) == n_runs
-    (commit,) = {record["commit"] for record in [*models, *(r.provenance for r in runs)]}
-    assert "changes" not in commit
+def test_a_recipe_is_of_one_commit_and_was_never_interrupted(runs, recipe, n_runs):
+    chosen = select(runs, recipe=recipe)
+    models = [model for run in chosen for model in run.models.values()]
+    (commit,) = {record["commit"] for record in [*models, *(r.provenance for r in chosen)]}
+    assert len(chosen) == n_runs
+    assert re.fullmatch(r"[0-9a-f]{40}", commit)
     assert not any(model["resumed"] for model in models)
 
 
-def test_networks_are_those_of_the_configuration(run, plan):
-    (found,) = [assignment for assignment in plan.done if assignment.job == run.job]
-    hashes = {name: training.hash for name, training in found.trainings.items()}
-    assert {name: model["hash"] for name, model in run.models.items()} == hashes
+def test_results_of_an_earlier_version_are_drawn_under_a_name_of_their_own(tmp_path):
+    study = study_of(FOLDER)
+    page = write_study_page(study, FOLDER, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert study.recipe_names == ("paper", NYSTROEM, "network")
+    assert all(f"<td>{name} <span" in page for name in study.recipe_names)
+    assert "<td>default" not in page
+    assert study_of(tmp_path) is PAPER
 
 
 def test_they_are_small():

@@ -1,4 +1,4 @@
-"""Configurations keep the names of the first results, whatever the library calls a parameter."""
+"""A configuration has everything that a result depends on, and nothing else."""
 
 from __future__ import annotations
 
@@ -6,72 +6,29 @@ from dataclasses import replace
 
 import pytest
 from dkae_study.declaration.configuration import digest, estimator_config, scale_config
-from dkae_study.paper import LAPTOP
-from sklearn.base import BaseEstimator
+from dkae_study.paper import LAPTOP, PAPER
 
 
-class Former(BaseEstimator):
-    """An estimator as it was when the first results were made."""
-
-    def __init__(self, n_components=5, epoch=100, decoder_max_iter=5, verbose=0):
-        self.n_components = n_components
-        self.epoch = epoch
-        self.decoder_max_iter = decoder_max_iter
-        self.verbose = verbose
-
-
-class Present(BaseEstimator):
-    """The same with a parameter renamed, whose former name is deprecated, and others added."""
-
-    def __init__(
-        self,
-        n_components=5,
-        steps_per_epoch=100,
-        epoch="deprecated",
-        decoder_max_iter=5,
-        verbose=0,
-        network="stacked",
-        alignment="frobenius",
-        optimizer="adam",
-        callbacks=None,
-    ):
-        self.n_components = n_components
-        self.steps_per_epoch = steps_per_epoch
-        self.epoch = epoch
-        self.decoder_max_iter = decoder_max_iter
-        self.verbose = verbose
-        self.network = network
-        self.alignment = alignment
-        self.optimizer = optimizer
-        self.callbacks = callbacks
-
-
-def test_a_renamed_parameter_has_its_former_name():
-    expected = {"n_components": 5, "epoch": 20, "decoder_max_iter": 5}
-    assert estimator_config(Former(epoch=20)) == expected
-    assert estimator_config(Present(steps_per_epoch=20)) == expected
-
-
-def test_an_added_parameter_counts_when_it_is_not_the_default():
-    assert estimator_config(Present(alignment="logdet"))["alignment"] == "logdet"
-    assert "alignment" not in estimator_config(Present(alignment="frobenius"))
+def test_parameters_of_the_network_are_part_of_it():
+    config = estimator_config(PAPER.estimator(LAPTOP, "paper"))
+    assert config["network"]["hidden_layer_sizes"] == LAPTOP.hidden_layer_sizes
+    assert config["steps_per_epoch"] == 20
+    digest(config)  # JSON can hold it
 
 
 def test_what_changes_no_result_is_no_part_of_it():
-    config = estimator_config(Present(callbacks=[print], verbose=1, decoder_max_iter=0))
-    assert set(config) == {"n_components", "epoch"}
-
-
-def test_schedules_of_a_scale_have_the_former_name_too():
-    assert LAPTOP.schedules["paper"] == {"steps_per_epoch": 20}
-    assert scale_config(LAPTOP, "paper")["schedule"] == {"epoch": 20}
+    estimator = PAPER.estimator(LAPTOP, "paper")
+    config = estimator_config(estimator)
+    estimator.set_params(callbacks=[print], verbose=1, random_state=3, device="cpu")
+    assert estimator_config(estimator) == config
+    assert config.keys().isdisjoint({"callbacks", "verbose", "kernel", "decoder_max_iter"})
 
 
 def test_a_result_depends_on_no_other_recipe_and_no_other_value_of_an_axis():
-    schedules = LAPTOP.schedules | {"default": {"steps_per_epoch": 1}}
+    schedules = LAPTOP.schedules | {"network": {"steps_per_epoch": 1}}
     other = replace(LAPTOP, schedules=schedules, axes={"N_c": (1, 2)})
     assert scale_config(other, "paper") == scale_config(LAPTOP, "paper")
-    assert scale_config(other, "default") != scale_config(LAPTOP, "default")
+    assert scale_config(other, "network") != scale_config(LAPTOP, "network")
 
 
 @pytest.mark.parametrize("field", ["summary", "caution"])

@@ -1,4 +1,4 @@
-"""The default recipe against the paper's: in pairs, for each value of an axis, with a direction."""
+"""The network recipe against the paper's: in pairs, for each value of an axis, with a direction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPPOSITE = {"better": "worse", "worse": "better"}
 
 
 def contrast_recipes(contrast, runs):
-    return contrast_any(contrast, runs, ("paper", "default"))
+    return contrast_any(contrast, runs, ("paper", "network"))
 
 
 def find(start):
@@ -33,11 +33,11 @@ def by_run(runs):
     return {(run.seed, run.point): run.scores["x"] for run in runs}
 
 
-def runs_of(paper, default, points=None):
+def runs_of(paper, network, points=None):
     """Return runs of both recipes: a number for each seed, or for each value of the axis."""
     return [
         invented("lambda", {"x": x}, recipe=recipe, seed=0 if points else i, point=point)
-        for recipe, numbers in {"paper": paper, "default": default}.items()
+        for recipe, numbers in {"paper": paper, "network": network}.items()
         for i, (x, point) in enumerate(zip(numbers, points or [None] * len(numbers), strict=True))
     ]
 
@@ -47,41 +47,41 @@ SCORE = replace(LOSS, higher_is_better=True)
 
 
 @pytest.mark.parametrize(
-    ("default", "expected"),
+    ("network", "expected"),
     [
         ([0.5, 1.4, 2.6], "better"),
         ([1.5, 2.6, 3.4], "worse"),
         ([0.5, 2.6, 3.0], "no clear difference"),
     ],
 )
-def test_seeds_are_paired(default, expected):
+def test_seeds_are_paired(network, expected):
     # Between seeds the numbers differ by more than between recipes; only pairs show it.
-    difference = contrast_recipes(LOSS, runs_of([1.0, 2.0, 3.0], default))
+    difference = contrast_recipes(LOSS, runs_of([1.0, 2.0, 3.0], network))
     assert difference.change == expected
     assert [e.n for e in difference.difference] == [3]
 
 
 def test_a_seed_that_one_recipe_has_not_is_left_out():
     runs = runs_of([1.0, 2.0], [0.9, 1.9])
-    extra = invented("lambda", {"x": 100.0}, recipe="default", seed=7)
+    extra = invented("lambda", {"x": 100.0}, recipe="network", seed=7)
     assert contrast_recipes(LOSS, [*runs, extra]) == contrast_recipes(LOSS, runs)
 
 
 @pytest.mark.parametrize(
-    ("default", "expected"),
+    ("network", "expected"),
     [([0.5, 1.9], "better"), ([1.5, 2.1], "worse"), ([0.5, 2.1], "mixed")],
 )
-def test_along_an_axis_every_value_counts(default, expected):
-    difference = contrast_recipes(LOSS, runs_of([1.0, 2.0], default, points=[10, 50]))
+def test_along_an_axis_every_value_counts(network, expected):
+    difference = contrast_recipes(LOSS, runs_of([1.0, 2.0], network, points=[10, 50]))
     assert difference.change == expected
     assert [e.mean for e in difference.first] == [1.0, 2.0]
 
 
 def test_what_is_unclear_at_some_values_is_decided_by_the_others():
-    paper, default = [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]], [[0.5, 0.4, 0.6], [1.0, 3.1, 1.9]]
+    paper, network = [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]], [[0.5, 0.4, 0.6], [1.0, 3.1, 1.9]]
     runs = [
         invented("lambda", {"x": x}, seed, point, recipe)
-        for recipe, values in {"paper": paper, "default": default}.items()
+        for recipe, values in {"paper": paper, "network": network}.items()
         for point, numbers in zip((10, 50), values, strict=True)
         for seed, x in enumerate(numbers)
     ]
@@ -92,7 +92,7 @@ def test_kernel_pca_that_never_gets_nearer_counts_beyond_its_curve():
     crossing = find("m from which")
     runs = [
         invented("kernel-pca", {"m": [1, 2, 3], "crossing_out_of_sample": m}, seed, recipe=recipe)
-        for recipe, crossings in {"paper": [2, 3], "default": [None, 3]}.items()
+        for recipe, crossings in {"paper": [2, 3], "network": [None, 3]}.items()
         for seed, m in enumerate(crossings)
     ]
     difference = contrast_recipes(crossing, runs)
@@ -164,11 +164,11 @@ def scores_of(experiment, quality):
 @pytest.mark.parametrize(
     ("experiment", "contrast"), CONTRASTS, ids=lambda value: getattr(value, "text", value)
 )
-@pytest.mark.parametrize(("paper", "default", "expected"), [(1, 0, "better"), (0, 1, "worse")])
-def test_each_knows_what_is_better(experiment, contrast, paper, default, expected):
+@pytest.mark.parametrize(("paper", "network", "expected"), [(1, 0, "better"), (0, 1, "worse")])
+def test_each_knows_what_is_better(experiment, contrast, paper, network, expected):
     runs = [
         invented(experiment, scores, seed, point, recipe)
-        for recipe, quality in {"paper": paper, "default": default}.items()
+        for recipe, quality in {"paper": paper, "network": network}.items()
         for point, scores in scores_of(experiment, quality).items()
         for seed in (0, 1)
     ]
@@ -178,15 +178,15 @@ def test_each_knows_what_is_better(experiment, contrast, paper, default, expecte
 
 
 @pytest.mark.parametrize(
-    ("paper", "default", "expected"),
+    ("paper", "network", "expected"),
     [
         ([1.0], [1.25], "+0.2500"),
         ([1.0], [0.5], "−0.5000"),
         ([1.0, 1.0], [1.1, 1.2], "+0.1500 ± 0.6353"),  # t = 12.7
     ],
 )
-def test_a_difference_has_its_sign(paper, default, expected):
-    difference = contrast_recipes(LOSS, runs_of(paper, default))
+def test_a_difference_has_its_sign(paper, network, expected):
+    difference = contrast_recipes(LOSS, runs_of(paper, network))
     assert _sides(difference) == expected
 
 
@@ -202,7 +202,7 @@ def test_growth_is_that_of_the_range_the_paper_speaks_of():
     runs = [
         invented("lambda", {"validation": {"reconstruction_mse": x}}, recipe=r, point=weight)
         for weight, x in losses.items()
-        for r in ("paper", "default")
+        for r in ("paper", "network")
     ]
     assert contrast_recipes(growth, runs).first[0].mean == 3.0
     assert contrast_recipes(growth, [run for run in runs if run.point != 0.75]) is None

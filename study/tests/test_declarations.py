@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from dkae.training.building import choose_kernel_layer
-from dkae_study.declaration import NetworkSpec, Study
+from dkae_study.declaration import Study
 from dkae_study.engine.cost import layer_sizes
 from dkae_study.experiments.sweeps import ALIGNMENT_WEIGHTS
 from dkae_study.paper import LAPTOP, PAPER
 from dkae_study.results import Job
 
-from dkae import DeepKernelizedAutoencoder
-from dkae.kernels import ProbabilisticClusterKernel
-from dkae.networks import StackedNetwork
+from dkae.networks import hidden_sizes
 from dkae.recipes import RECIPES
 from dkae.training import batches_per_epoch
-from dkae.training.settings import KERNEL_LAYER_EPOCHS
 from study.tests.helpers import EXPERIMENTS
 
 D = PAPER.data.n_features
@@ -58,25 +53,10 @@ def test_the_paper_scale_is_the_schedule_of_the_paper():
     assert n_batches * (n_layers * 30 + 100) == 1_078_000
 
 
-@pytest.mark.parametrize("recipe", ["default", "network"])
-def test_networks_of_the_library_have_its_own_widths(recipe):
-    estimator = PAPER.estimator(LAPTOP, recipe)
-    rows = np.zeros((LAPTOP.n_train, D), np.float32)
-    automatic = StackedNetwork.of(DeepKernelizedAutoencoder(LAPTOP.width(recipe)), rows, None)
-    assert list(estimator.hidden_layer_sizes) == list(automatic.hidden_layer_sizes)
-    assert layer_sizes(estimator, D) == [784, 1000, 1000, 500]
-
-
-@pytest.mark.parametrize(("weight", "noise"), [(0.0, 0.0), (0.1, 0.5), (0.1, 0.0)])
-def test_the_default_recipe_is_what_the_library_chooses(weight, noise):
-    spec = PAPER.network_of(NetworkSpec("default", 0, weight, 500, noise))
-    automatic = DeepKernelizedAutoencoder(alignment_weight=weight, input_noise=noise)
-    kernel = ProbabilisticClusterKernel()
-    expected = "network" if choose_kernel_layer(automatic, kernel) is None else "default"
-    assert spec.recipe == expected
-    estimator = PAPER.estimator(LAPTOP, "default")
-    assert estimator.network == "kernel_layer"
-    assert (estimator.max_iter, estimator.decoder_max_iter) == tuple(KERNEL_LAYER_EPOCHS.values())
+def test_the_network_of_the_library_has_its_own_widths():
+    width = LAPTOP.width("network")
+    automatic = hidden_sizes("auto", (LAPTOP.n_train, D), width)
+    assert layer_sizes(PAPER.estimator(LAPTOP, "network"), D) == [D, *automatic, width]
 
 
 def test_a_laptop_takes_two_thousand_steps_of_fine_tuning():
@@ -133,7 +113,7 @@ def test_a_declaration_says_all_that_a_reader_needs(experiment):
 
 def test_the_name_of_a_job():
     assert Job("lambda", "paper", 3, 0.25).name == "lambda-paper-0.25-seed3"
-    assert Job("tradeoff", "default", 0).name == "tradeoff-default-seed0"
+    assert Job("tradeoff", "network", 0).name == "tradeoff-network-seed0"
 
 
 def test_recipes_are_those_of_the_library():
@@ -157,7 +137,7 @@ def test_names_are_unique(what):
 
 def test_every_scale_has_a_schedule_for_each_recipe():
     scale = replace(LAPTOP, schedules={"paper": {}})
-    lacking = r"schedules of the scale 'laptop' lack \['default', 'network'\]"
+    lacking = r"schedules of the scale 'laptop' lack \['network'\]"
     with pytest.raises(ValueError, match=lacking):
         replace(PAPER, scales=(scale,))
 

@@ -6,7 +6,7 @@ import pytest
 
 from study.tests.helpers import Quiet, run_study
 
-ONE = {"names": ["tradeoff"], "recipes": ["default"], "n_seeds": 1}
+ONE = {"names": ["tradeoff"], "recipes": ["network"], "n_seeds": 1}
 
 
 def test_a_second_study_in_the_same_folder_is_refused(tmp_path):

@@ -79,7 +79,7 @@ def test_distances_to_the_ideal_kernel(runs, workshop, recipe, seed):
 
 def test_both_recipes_have_the_same_prior(runs):
     for seed in (0, 1):
-        a, b = (find(runs, "ideal-kernel", name, seed).scores for name in ("paper", "default"))
+        a, b = (find(runs, "ideal-kernel", name, seed).scores for name in ("paper", "network"))
         assert a["P"] == b["P"]
         assert a["K_AE"] != b["K_AE"]
 

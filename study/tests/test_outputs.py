@@ -132,9 +132,9 @@ def test_what_is_no_demo(content, tmp_path):
 
 
 def test_a_result_is_never_replaced(tmp_path):
-    mine = tmp_path / "tradeoff-default-seed0.json"
+    mine = tmp_path / "tradeoff-network-seed0.json"
     mine.write_text("mine", encoding="utf-8")
-    options = ["--scale", "smoke", "--recipe", "default", "--seeds", 1, "--out", tmp_path]
+    options = ["--scale", "smoke", "--recipe", "network", "--seeds", 1, "--out", tmp_path]
     assert "is not a result of this version" in fail("reproduce", "tradeoff", *options)
     assert contents(tmp_path) == {mine: b"mine"}
 

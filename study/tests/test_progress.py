@@ -51,7 +51,7 @@ def everything(progress):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_bar_is_full_at_the_end(make, n_jobs):
-    plan, progress, printed = make(recipes=("paper", "default"))
+    plan, progress, printed = make(recipes=("paper", "network"))
     assert run_plan(plan, progress, n_jobs) == []
     bar = everything(progress)
     assert bar.total == plan.operations
@@ -59,7 +59,7 @@ def test_the_bar_is_full_at_the_end(make, n_jobs):
     assert len(progress._bars.tasks) == 1  # those of the networks are gone
     lines = printed.getvalue().splitlines()
     assert lines[0].startswith("[1/2] tradeoff-paper-seed0  ")
-    assert lines[1].startswith("[2/2] tradeoff-default-seed0  ")
+    assert lines[1].startswith("[2/2] tradeoff-network-seed0  ")
 
 
 def test_a_network_has_a_bar_of_its_own(make):
@@ -106,7 +106,7 @@ def test_phases_that_were_over_before_an_interruption_count(make):
     [(RuntimeError, True), (KeyboardInterrupt, False), (StoppedError, False)],
 )
 def test_what_a_failed_network_leaves_undone_is_no_longer_waited_for(make, error, counts):
-    plan, progress, _ = make(recipes=("default",))
+    plan, progress, _ = make(recipes=("network",))
 
     class Fails(Callback):
         def on_step_end(self, trainer, phase):

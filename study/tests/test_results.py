@@ -52,7 +52,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 
 
 def test_select():
-    runs = [RUN, replace(RUN, recipe="default"), replace(RUN, experiment="code-size")]
+    runs = [RUN, replace(RUN, recipe="network"), replace(RUN, experiment="code-size")]
     assert select(runs, "lambda") == runs[:2]
     assert select(runs, "lambda", "paper") == [RUN]
     assert select(runs) == runs

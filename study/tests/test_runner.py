@@ -35,7 +35,6 @@ ONE = {"names": ["tradeoff"], "recipes": ["network"], "n_seeds": 1}
 #: What the history of a network has.
 PHASES = {
     "paper": {"layer 1", "layer 2", "layer 3", "layer 4", "fine-tuning"},
-    "default": {"decoder"},
     "network": {"fine-tuning", "decoder"},
 }
 
@@ -78,12 +77,8 @@ def test_a_result_says_where_it_comes_from(runs):
             recipe = model["config"]["recipe"]
             assert set(model["history"]) == PHASES[recipe]
             assert model["layers"][0] == 784
-            if recipe == "default":
-                continue
-            losses, n_epochs = (
-                model["history"]["fine-tuning"],
-                model["config"]["params"]["max_iter"],
-            )
+            losses = model["history"]["fine-tuning"]
+            n_epochs = model["config"]["params"]["max_iter"]
             assert len(losses["reconstruction_loss"]) == n_epochs
             is_aligned = model["config"]["alignment_weight"] > 0
             assert len(losses.get("alignment_loss", [])) == n_epochs * is_aligned
@@ -106,7 +101,7 @@ def test_what_is_done_is_skipped(smoke):
 
 
 def test_a_result_that_is_deleted_comes_back_without_training(smoke):
-    path = smoke / "ideal-kernel-default-seed1.json"
+    path = smoke / "ideal-kernel-network-seed1.json"
     before = read_run(path)
     path.unlink()
     reporter = Quiet()
@@ -119,9 +114,14 @@ def test_a_result_that_is_deleted_comes_back_without_training(smoke):
 def test_what_no_network_changes_is_measured_once_for_all_recipes(smoke, tmp_path, monkeypatch):
     fits = []
     fit = KernelPCA._fit_transform
-    monkeypatch.setattr(KernelPCA, "_fit_transform", lambda *args: (fits.append(1), fit(*args))[1])
+
+    def counted(self, *args, **kwargs):
+        fits.append(1)
+        return fit(self, *args, **kwargs)
+
+    monkeypatch.setattr(KernelPCA, "_fit_transform", counted)
     n_fits = {}
-    for recipes in (("default",), ALL):
+    for recipes in (("network",), ALL):
         folder = tmp_path / str(len(recipes))
         shutil.copytree(smoke / "cache", folder / "cache")
         fits.clear()
@@ -131,7 +131,7 @@ def test_what_no_network_changes_is_measured_once_for_all_recipes(smoke, tmp_pat
         for run in read_runs(folder):
             other = read_run(smoke / f"{run.job.name}.json")
             assert (run.scores, run.pictures) == (other.scores, other.pictures)
-    assert n_fits[ALL] == n_fits["default",] > 0
+    assert n_fits[ALL] == n_fits["network",] > 0
 
 
 def test_a_plan_writes_nothing(tmp_path):
@@ -157,9 +157,9 @@ def test_a_plan_builds_each_estimator_once(tmp_path):
     built = Counter()
 
     def counted(recipe):
-        def make(**params):
+        def make():
             built[recipe.name] += 1
-            return recipe.make(**params)
+            return recipe.make()
 
         return replace(recipe, make=make)
 
@@ -184,12 +184,12 @@ def test_more_seeds_than_declared(tmp_path):
 
 
 def test_a_result_of_another_configuration_is_not_overwritten(smoke, tmp_path):
-    names = ["tradeoff-default-seed0.json", "tradeoff-paper-seed0.json"]
+    names = ["tradeoff-network-seed0.json", "tradeoff-paper-seed0.json"]
     for name in names:
         write_run(replace(read_run(smoke / name), config_hash="0"), tmp_path / name)
     before = [(tmp_path / name).read_bytes() for name in names]
     message = r"2 files .*another configuration.*pass another --out, or move them away: "
-    with pytest.raises(ValueError, match=message + r"tradeoff-paper.*tradeoff-default"):
+    with pytest.raises(ValueError, match=message + r"tradeoff-paper.*tradeoff-network"):
         run_study(tmp_path, ["tradeoff"])
     assert [(tmp_path / name).read_bytes() for name in names] == before
 
@@ -201,11 +201,11 @@ def test_a_failure_is_reported_and_the_rest_goes_on(tmp_path):
         return Outcome({"x": 1.0})
 
     reporter, broken = Quiet(), changed("tradeoff", measure=fail)
-    both = ("paper", "default")
+    both = ("paper", "network")
     (failure,) = run_study(tmp_path, ["tradeoff"], both, 1, reporter=reporter, study=broken)
     assert (failure.job.recipe, failure.error) == ("paper", "RuntimeError: no luck")
     assert 'raise RuntimeError("no luck")' in failure.trace
-    assert [run.recipe for run in read_runs(tmp_path)] == ["default"]
+    assert [run.recipe for run in read_runs(tmp_path)] == ["network"]
     assert list(reporter.errors.values()) == ["RuntimeError: no luck", None]
 
 
@@ -267,8 +267,8 @@ class TestSeveralNetworksAtOnce:
         assert names == {path.name for path in smoke.glob("[tl]*.json")}
         for name in names:
             assert_same(tmp_path, smoke, name)
-        # Each network once, of two seeds; the one without a kernel is that of two recipes.
-        n_networks = len(ALL) * len(ALIGNMENT_WEIGHTS) - 1
+        # Each network once, of two seeds.
+        n_networks = len(ALL) * len(ALIGNMENT_WEIGHTS)
         assert len(set(reporter.trainings)) == len(reporter.trainings) == 2 * n_networks
         assert not list((tmp_path / "cache").glob("*.checkpoint"))
 
@@ -316,7 +316,7 @@ class TestSeveralNetworksAtOnce:
             "fit",
             lambda self, X: fits.append(self.random_state) or fit(self, X),
         )
-        assert run_study(tmp_path, ["tradeoff"], ["default"], n_seeds=4, n_jobs=2) == []
+        assert run_study(tmp_path, ["tradeoff"], ["network"], n_seeds=4, n_jobs=2) == []
         assert sorted(fits) == [0, 1, 2, 3]
 
     @pytest.mark.parametrize(("wanted", "n_jobs"), [(None, 4), (2, 2)])
@@ -338,7 +338,7 @@ class TestSeveralNetworksAtOnce:
         broken = changed("lambda", measure=lambda *_: 1 / 0)
         torch.set_num_threads(4)
         try:
-            run_study(tmp_path, ["lambda"], ["default"], n_jobs=2, study=broken)
+            run_study(tmp_path, ["lambda"], ["network"], n_jobs=2, study=broken)
             assert set(seen) == {2}
             assert torch.get_num_threads() == 4
         finally:

@@ -12,11 +12,11 @@ from dkae_study.declaration import NetworkSpec
 from dkae_study.engine.trainings import Trainings
 from dkae_study.engine.workshop import Workshop
 from dkae_study.paper import PAPER, REG_COVAR
+from sklearn.base import clone
 
 from dkae import DeepKernelizedAutoencoder
 from dkae.kernels import ProbabilisticClusterKernel
-from dkae.networks import KernelLayer
-from dkae.persistence import load, save
+from dkae.persistence import load
 from dkae.spectral import KernelPCA
 from dkae.training import Callback
 from study.tests.helpers import SMOKE
@@ -81,17 +81,19 @@ def test_the_network_starts_from_the_shared_layers(workshop, monkeypatch):
     monkeypatch.setattr(
         DeepKernelizedAutoencoder,
         "fit",
-        lambda self, *args, **kwargs: (seen.append(self.network), fit(self, *args, **kwargs))[1],
+        lambda self, *args, **kwargs: (seen.append(self.network.lower), fit(self, *args, **kwargs))[
+            1
+        ],
     )
     workshop.train(NETWORK)
     workshop.train(replace(NETWORK, alignment_weight=0.9))
     alone, first, second = seen
-    assert alone == "stacked"
+    assert alone is None
     (path,) = workshop.cache.glob("layers-*.safetensors")
     layers = load(path).network_
     assert [layer.config["n_out"] for layer in layers.layers] == list(SMOKE.hidden_layer_sizes)
-    for factory in (first, second):
-        for a, b in zip(layers.parameters(), factory.lower.parameters(), strict=True):
+    for lower in (first, second):
+        for a, b in zip(layers.parameters(), lower.parameters(), strict=True):
             assert np.array_equal(a.detach().numpy(), b.detach().numpy())
 
 
@@ -99,7 +101,7 @@ def test_a_network_is_as_if_it_came_from_the_cache(workshop):
     trained, loaded = workshop.train(NETWORK), workshop.train(NETWORK)
     for model in (trained, loaded):
         assert model.callbacks is None
-        assert model.network == "stacked"
+        assert model.network.lower is None
         assert model.kernel == "precomputed"
     assert trained.get_params().keys() == loaded.get_params().keys()
 
@@ -121,11 +123,11 @@ def test_a_model_that_cannot_be_saved_is_not_lost(workshop, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("dkae_study.engine.workshop.save", _no_space)
         with pytest.raises(OSError, match="No space left"):
-            workshop.train(NetworkSpec("default", 0, 0.1, 8))
+            workshop.train(NetworkSpec("network", 0, 0.1, 8))
     assert len(list(workshop.cache.glob("network-*.checkpoint"))) == 1
     steps = []
     count = type("Count", (Callback,), {"on_step_end": lambda *_: steps.append(1)})()
-    workshop.train(NetworkSpec("default", 0, 0.1, 8), [count])
+    workshop.train(NetworkSpec("network", 0, 0.1, 8), [count])
     assert steps == []  # the last epoch was in the checkpoint
     assert list(workshop.cache.glob("*.checkpoint")) == []
 
@@ -135,36 +137,9 @@ def _no_space(model, path, **_):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "phases"),
-    [("default", {"decoder"}), ("network", {"fine-tuning", "decoder"})],
-)
-def test_recipes_of_the_library_pretrain_nothing(workshop, recipe, phases):
-    model = workshop.train(NetworkSpec(recipe, 0, 0.1, 8))
-    assert {record["phase"] for record in model.history_} == phases
-    assert list(workshop.cache.glob("layers-*")) == []
-
-
-def test_codes_of_the_default_recipe_are_computed_from_the_kernel(workshop):
-    model = workshop.train(NetworkSpec("default", 0, 0.1, 8))
-    again = workshop.train(NetworkSpec("default", 0, 0.1, 8))  # from the cache
-    X = workshop.parts["test"].X
-    assert isinstance(again.network_, KernelLayer)
-    np.testing.assert_array_equal(again.transform(X), model.transform(X))
-    assert isinstance(again.kernel_, ProbabilisticClusterKernel)
-
-
-@pytest.mark.parametrize("other", [{"alignment_weight": 0.0}, {"input_noise": 0.5}], ids=str)
-def test_without_a_kernel_the_default_recipe_shares_the_networks_of_another(workshop, other):
-    spec = replace(NetworkSpec("default", 0, 0.1, 8), **other)
-    training = workshop.trainings.of(spec)
-    assert training is workshop.trainings.of(replace(spec, recipe="network"))
-    assert not training.computes_codes
-
-
-@pytest.mark.parametrize(
     "change",
     [
-        {"recipe": "default"},
+        {"recipe": "network"},
         {"seed": 1},
         {"alignment_weight": 0.2},
         {"n_components": 9},
@@ -261,19 +236,6 @@ def test_an_alignment_loss_is_always_to_the_prior(workshop):
     assert "alignment_loss" in history["layer 4"]
 
 
-def test_one_of_an_older_cache_is_left_out(workshop):
-    model = workshop.train(NETWORK)
-    (path,) = workshop.cache.glob("layers-*.safetensors")
-    lower = load(path)
-    for record in lower.history_:
-        record["alignment_loss"] = 7.0
-    save(lower, path)
-    assert (
-        "alignment_loss"
-        not in workshop.describe(workshop.trainings.of(NETWORK), model)["history"]["layer 1"]
-    )
-
-
 def test_a_damaged_note_is_named_with_the_remedy(workshop):
     model = workshop.train(NETWORK)
     (path,) = workshop.cache.glob("network-*.json")
@@ -297,8 +259,8 @@ def test_describing_a_network_trains_nothing(workshop, monkeypatch):
 def test_kernel_pca_takes_the_features_of_the_gram(workshop):
     X = workshop.parts["train"].X
     params = {**SMOKE.kernel, "reg_covar": REG_COVAR, "random_state": 0}
-    alone = KernelPCA(5, kernel=ProbabilisticClusterKernel(**params), center=False, random_state=0)
-    shared, gram = KernelPCA(5, center=False, random_state=0), workshop.gram(0, "train")
+    kernel = ProbabilisticClusterKernel(**params)
+    alone = KernelPCA(5, kernel=kernel, center=False, decoder=None, random_state=0)
+    shared, gram = clone(alone), workshop.gram(0, "train")
     assert np.array_equal(shared.fit_transform(X, gram=gram), alone.fit_transform(X))
     assert shared.kernel_ is workshop.kernel(0)
-    assert shared.X_fit_ is None

@@ -40,6 +40,7 @@ from sklearn.datasets import load_digits
 
 from dkae import DeepKernelizedAutoencoder, metrics
 from dkae.kernels import PairwiseKernel
+from dkae.networks import Stack
 from dkae.plotting import STYLE, new_figure
 
 
@@ -55,8 +56,8 @@ def kernel(gamma: float, random_state: int) -> PairwiseKernel:
     return PairwiseKernel("rbf", gamma=gamma)
 
 
-def shallow(**params: object) -> DeepKernelizedAutoencoder:
-    return DeepKernelizedAutoencoder(**(params | {"activation": "relu", "decoder_max_iter": 0}))
+def shallow() -> DeepKernelizedAutoencoder:
+    return DeepKernelizedAutoencoder(network=Stack(activation="relu"), decoder_max_iter=0)
 
 
 # --- how fast a code learns the kernel -----------------------------------------------------------
@@ -69,7 +70,7 @@ def width_networks(scale: Scale, job: Job) -> dict[str, NetworkSpec]:
 def measure_width(workshop: Workshop, job: Job, models: Models) -> Outcome:
     X = workshop.parts["test"].X
     codes = metrics.code_gram(models["model"].transform(X))
-    return Outcome({"alignment": metrics.alignment(codes, workshop.gram(job.seed, "test"))})
+    return Outcome({"alignment": metrics.kernel_alignment(codes, workshop.gram(job.seed, "test"))})
 
 
 def judge_width(runs: Sequence[Run]) -> Judgement | None:

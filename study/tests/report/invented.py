@@ -146,7 +146,7 @@ def _invent_ideal_kernel(job, rng):
 
 def _invent_kernel_pca(job, rng):
     m = np.arange(1, 33)
-    level = {"paper": 0.2, "default": 0.11, "network": 0.15}[job.recipe] + 0.004 * rng.random()
+    level = {"paper": 0.2, "network": 0.11}[job.recipe] + 0.004 * rng.random()
     # The prior is the same for both recipes, so that kernel PCA is.
     inside = 0.8 * m**-0.6 + 0.001 * job.seed
     scores = {"m": m.tolist()}

@@ -58,9 +58,9 @@ def test_results_of_another_version_of_a_recipe_are_refused(runs, tmp_path):
         return dataclasses.replace(run, models={"dkae": {"config": {"params": params}}})
 
     folder = tmp_path / "smoke"
-    first, second, *rest = (run for run in runs if run.recipe == "default")
+    first, second, *rest = (run for run in runs if run.recipe == "network")
     write_runs([with_params(first, max_iter=2, alignment_weight=0.1), second, *rest], folder)
-    with pytest.raises(ValueError, match=f"versions of the recipe 'default'.*{first.experiment}-"):
+    with pytest.raises(ValueError, match=f"versions of the recipe 'network'.*{first.experiment}-"):
         write_study_page(PAPER, folder)
     same = [with_params(run, max_iter=2, alignment_weight=i) for i, run in enumerate(runs)]
     write_study_page(PAPER, write_runs(same, tmp_path / "same"))

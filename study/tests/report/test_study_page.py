@@ -53,7 +53,7 @@ def test_summary_has_each_claim_with_a_verdict_for_each_recipe(page, runs, name)
     summary = page[page.index('<h2 id="summary">') : page.index("<section")]
     for claim in EXPERIMENTS[name].claims:
         rows = summary[summary.index(str(set_prose(claim.text))) :]
-        for recipe in ("paper", "default"):
+        for recipe in ("paper", "network"):
             judgement = claim.judge(select(runs, name, recipe))
             seeds = {1: "one seed", 2: "2 seeds"}[judgement.n_seeds]
             cell = f'<td>{recipe} <span class="soft seeds">{seeds}</span></td>'
@@ -87,7 +87,7 @@ def test_each_number_stands_with_all_recipes_and_what_they_change(page, runs):
 
 
 def test_one_recipe_alone_is_not_compared(runs, tmp_path):
-    page = page_of(select(runs, recipe="default"), tmp_path)
+    page = page_of(select(runs, recipe="network"), tmp_path)
     assert "What other recipes change" not in page
 
 
@@ -207,7 +207,7 @@ def test_only_one_experiment_is_there(runs, name, tmp_path):
     assert page.count("<b>Not run yet.</b>") == len(NAMES) - 1
 
 
-@pytest.mark.parametrize("recipe", ["paper", "default"])
+@pytest.mark.parametrize("recipe", ["paper", "network"])
 @pytest.mark.parametrize("name", NAMES)
 def test_one_run_alone_is_enough(runs, name, recipe, tmp_path):
     page = page_of(select(runs, name, recipe)[-1:], tmp_path / "part")
@@ -227,8 +227,8 @@ def test_verdicts_are_provisional_while_runs_of_their_recipe_are_missing(page, r
 def test_missing_runs_are_named(runs, tmp_path):
     rest = [r for r in runs if not (r.experiment == "lambda" and r.point in (0.75, 0.9))]
     section = section_of(page_of(rest, tmp_path / "part"), "lambda")
-    assert "12 of 30 runs are missing" in section
-    assert "default recipe, seed 0: λ = 0.75, 0.9" in section
+    assert "8 of 20 runs are missing" in section
+    assert "network recipe, seed 0: λ = 0.75, 0.9" in section
 
 
 def test_curve_that_never_crosses_is_drawn(runs, tmp_path):
