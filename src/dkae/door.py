@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from dkae._support.arrays import naming
+from dkae._support.arrays import as_array, naming
 from dkae._support.checks import check_boolean, check_choice
 from dkae._support.warning import warn_caller
 from dkae.grams import Floats
@@ -85,11 +85,12 @@ class Door(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
 
     def _check_row_shape(self, X: Any) -> None:
         """Compare shapes of rows: scikit-learn would count the channels of an image as features."""
-        with naming("X", X):
-            shape = np.shape(X)[1:]
-        if shape != self.row_shape_:
+        shape = X.shape if hasattr(X, "shape") else as_array(X, "X").shape
+        if len(shape) < 3 and len(self.row_shape_) == 1:
+            return  # vectors are scikit-learn's to check
+        if shape[1:] != self.row_shape_:
             raise ValueError(
-                f"rows of X have the shape {shape}, but the model was fitted to rows of shape "
+                f"rows of X have the shape {shape[1:]}, but the model was fitted to rows of shape "
                 f"{self.row_shape_}: pass rows of that shape"
             )
 

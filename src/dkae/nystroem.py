@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
+from sklearn.utils.metaestimators import available_if
 
-from dkae._support.checks import check_integer
+from dkae._support.checks import check_integer, shown
 from dkae._support.devices import float32_math
 from dkae._support.processes import Processes, joined
 from dkae._support.warning import unchanged_on_failure
@@ -36,6 +37,16 @@ N_LANDMARKS = 1000
 N_FIT_NUMBERS, N_FIT_ROWS = 2**26, 20_000
 #: Rows that the width of the linear path is chosen on.
 N_CHOICE_ROWS = 4000
+
+
+def _learns_in_parts(model: InvertibleNystroem) -> bool:
+    decoder = model.decoder
+    if not (decoder in ("auto", "mlp") if isinstance(decoder, str) else is_trained(decoder)):
+        raise AttributeError(
+            f"decoder={shown(decoder)} learns from all rows at once, and partial_fit needs one "
+            "that learns in steps: set decoder='mlp' and fit anew"
+        )
+    return True
 
 
 class InvertibleNystroem(KernelMap):
@@ -171,6 +182,7 @@ class InvertibleNystroem(KernelMap):
         is_warm = bool(self.warm_start) and self.__sklearn_is_fitted__()
         return self._fit(kind(X, y, gram, checkpoint), is_warm=is_warm)
 
+    @available_if(_learns_in_parts)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: object = None, *, gram: Any = None) -> Self:
         """Compute the map from the first rows; let the decoder take one pass over these rows.
 
