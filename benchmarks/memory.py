@@ -1,68 +1,63 @@
 """Peak memory of `fit`: it grows with k², the square of the batch, and not with n².
 
-Run ``python benchmarks/memory.py`` for the table, or with ``--rows N --batch K`` for one number:
-the bytes by which the peak of `fit` exceeds what the process held before it, data included.
-Each measurement is a process of its own. Linux only, because it reads the peak from /proc.
+Run ``python benchmarks/memory.py`` for the table, or with ``--fit N`` or ``--transform N`` for one
+number: the bytes by which the peak exceeds what the process held before it, data included. Each
+measurement is a process of its own. Linux only, because it reads the peak from /proc. One minute.
 """
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from argparse import ArgumentParser
-from pathlib import Path
+from typing import Any
 
-RESULTS = Path(__file__).parent / "results" / "memory.json"
+from measuring import make_parser, save, start_peak, status, verdict
 
 ROWS = (5_000, 20_000, 60_000)
 BATCHES = (200, 1_000, 2_000, 4_000)
 N_FEATURES = 64
+MAPS = ("autoencoder", "nystroem")
 
 
-def peak_of_fit(n_rows: int, batch_size: int, network: str = "stacked") -> int:
-    """Return the bytes that `fit` needed at its peak beyond what was there before."""
-    import numpy as np
+def make_model(name: str, n_components: int, batch_size: int) -> Any:
+    from dkae import DeepKernelizedAutoencoder, InvertibleNystroem
+    from dkae.decoders import MLPDecoder
+    from dkae.networks import Stack
 
-    from dkae import DeepKernelizedAutoencoder
-
-    X = np.random.default_rng(0).random((n_rows, N_FEATURES), dtype=np.float32)
-    model = DeepKernelizedAutoencoder(
-        16,
-        network=network,
-        hidden_layer_sizes=(32,),
-        batch_size=batch_size,
-        max_iter=1,
-        steps_per_epoch=3,
-        random_state=0,
+    budget: dict[str, Any] = {"batch_size": batch_size, "max_iter": 1, "steps_per_epoch": 3}
+    if name == "nystroem":
+        decoder = MLPDecoder((32,), **budget)
+        return InvertibleNystroem(n_components, decoder=decoder, random_state=0)
+    network = Stack((32,))
+    return DeepKernelizedAutoencoder(
+        n_components, network=network, decoder_max_iter=1, random_state=0, **budget
     )
-    model.fit(X[:200])  # first use loads code and starts threads
-    Path("/proc/self/clear_refs").write_text("5")  # start the peak anew
-    before = _status("VmRSS")
-    model.fit(X)
-    return _status("VmHWM") - before
 
 
-def peak_of_transform(n_rows: int) -> int:
-    """Return the bytes that `transform` needed at its peak beyond the codes that it returns."""
+def make_rows(n_rows: int, n_features: int) -> Any:
     import numpy as np
 
-    from dkae import DeepKernelizedAutoencoder
+    return np.random.default_rng(0).random((n_rows, n_features), dtype=np.float32)
 
-    X = np.random.default_rng(0).random((n_rows, 50), dtype=np.float32)
-    model = DeepKernelizedAutoencoder(50, decoder_max_iter=1, steps_per_epoch=3, random_state=0)
+
+def peak_of_fit(name: str, n_rows: int, batch_size: int) -> int:
+    """Return the bytes that `fit` needed at its peak beyond what was there before."""
+    X = make_rows(n_rows, N_FEATURES)
+    model = make_model(name, 16, batch_size)
+    model.fit(X[:200])  # first use loads code and starts threads
+    before = start_peak()
+    model.fit(X)
+    return status("VmHWM") - before
+
+
+def peak_of_transform(name: str, n_rows: int) -> int:
+    """Return the bytes that `transform` needed at its peak beyond the codes that it returns."""
+    X = make_rows(n_rows, 50)
+    model = make_model(name, 50, BATCHES[0])
     model.fit(X[:2000]).transform(X[:5000])
-    Path("/proc/self/clear_refs").write_text("5")
-    before = _status("VmRSS")
+    before = start_peak()
     codes = model.transform(X)
-    return _status("VmHWM") - before - int(codes.nbytes)
-
-
-def _status(field: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return 1024 * int(line.split()[1])
-    raise LookupError(field)
+    return status("VmHWM") - before - int(codes.nbytes)
 
 
 def _mb(n_bytes: int) -> str:
@@ -71,34 +66,37 @@ def _mb(n_bytes: int) -> str:
 
 def measure(n_rows: int, batch_size: int) -> int:
     """Run one measurement in a process of its own."""
-    command = [sys.executable, __file__, "--rows", str(n_rows), "--batch", str(batch_size)]
+    command = [sys.executable, __file__, "--fit", str(n_rows), "--batch", str(batch_size)]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def main() -> None:
     """Measure all sizes, print them with a verdict, write the results file."""
-    by_rows = {n: measure(n, BATCHES[0]) for n in ROWS}
-    by_batch = {k: measure(ROWS[0], k) for k in BATCHES}
+    parser = make_parser("memory", __doc__)
+    parser.add_argument("--fit", type=int, metavar="ROWS")
+    parser.add_argument("--transform", type=int, metavar="ROWS")
+    parser.add_argument("--map", choices=MAPS, default=MAPS[0])
+    parser.add_argument("--batch", type=int, default=BATCHES[0])
+    parser.add_argument("--share", type=float, default=1.0, help="of the rows, for a trial")
+    given = parser.parse_args()
+    if given.fit:
+        print(peak_of_fit(given.map, given.fit, given.batch))
+        return
+    if given.transform:
+        print(peak_of_transform(given.map, given.transform))
+        return
+    rows = [int(given.share * n) for n in ROWS]
+    by_rows = {n: measure(n, BATCHES[0]) for n in rows}
+    by_batch = {k: measure(rows[0], k) for k in BATCHES}
     for n, peak in by_rows.items():
         print(f"n = {n:>6}, k = {BATCHES[0]}: {_mb(peak)}   (n² floats: {_mb(4 * n * n)})")
     for k, peak in by_batch.items():
-        print(f"n = {ROWS[0]}, k = {k:>5}: {_mb(peak)}   (k² floats: {_mb(4 * k * k)})")
-    growth = by_rows[ROWS[-1]] - by_rows[ROWS[0]]
-    verdict = "holds" if growth < 0.01 * 4 * ROWS[-1] ** 2 else "FAILS"
-    print(f"no n² memory: {verdict} (from {ROWS[0]} to {ROWS[-1]} rows {growth / 1e6:+.1f} MB)")
-    RESULTS.write_text(json.dumps({"by_rows": by_rows, "by_batch": by_batch}, indent=1) + "\n")
+        print(f"n = {rows[0]}, k = {k:>5}: {_mb(peak)}   (k² floats: {_mb(4 * k * k)})")
+    growth = by_rows[rows[-1]] - by_rows[rows[0]]
+    found = f"from {rows[0]} to {rows[-1]} rows {growth / 1e6:+.1f} MB"
+    verdict("no n² memory", growth < 0.01 * 4 * rows[-1] ** 2, found)
+    save(given.results, {"by_rows": by_rows, "by_batch": by_batch})
 
 
 if __name__ == "__main__":
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int)
-    parser.add_argument("--network", default="stacked")
-    parser.add_argument("--transform", type=int, metavar="ROWS")
-    parser.add_argument("--batch", type=int, default=BATCHES[0])
-    arguments = parser.parse_args()
-    if arguments.rows:
-        print(peak_of_fit(arguments.rows, arguments.batch, arguments.network))
-    elif arguments.transform:
-        print(peak_of_transform(arguments.transform))
-    else:
-        main()
+    main()

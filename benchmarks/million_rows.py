@@ -2,9 +2,9 @@
 
 1,000,000 digits of 784 bytes, made by shifting (up to 2 pixels) and turning (up to 15°) those that
 ship with the package, stand in one file; ``--data FOLDER`` says where, and it is made once. The
-first tenth of it and all of it are read through `dkae.RowArray`, for an RBF kernel with the default
-network and for the Probabilistic Cluster Kernel, whose features of all rows would not fit into
-`cache_bytes`. Each measurement is a process of its own, both sizes in turn, twice:
+first tenth of it and all of it are read through `dkae.RowArray`, for both maps with an RBF kernel,
+and for the autoencoder with the Probabilistic Cluster Kernel, whose features of all rows would not
+fit into `cache_bytes`. Each measurement is a process of its own, both sizes in turn, twice:
 
 - the peak of `fit` beyond what the process holds after ``import torch``, and the median time of a
   training step, with the file in the page cache; the better of two runs counts;
@@ -13,8 +13,8 @@ network and for the Probabilistic Cluster Kernel, whose features of all rows wou
   (pages dropped before each) and from the page cache, median of several; no kernel is evaluated.
 
 Prints ratios with verdicts: peaks differ by less than 5 %, steps by less than 10 %. Writes
-``results/million_rows.json``. Linux only, because it reads the peak from /proc. A quarter of an
-hour on two cores, most of it for the cluster kernel; 1.3 GB of disk.
+``results/million_rows.json``. Linux only, because it reads the peak from /proc. Twenty minutes on
+two cores, most of it for the cluster kernel; 1.3 GB of disk.
 """
 
 from __future__ import annotations
@@ -26,20 +26,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from argparse import ArgumentParser
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
+from measuring import Clock, make_parser, save, start_peak, status, verdict
 
-RESULTS = Path(__file__).parent / "results" / "million_rows.json"
 N_ROWS = 1_000_000
 N_FEATURES, N_COMPONENTS, N_CHUNK = 784, 128, 10_000
 N_SKIPPED = 20
 #: Of 100,000 rows; the posteriors of the study's cluster kernel take 900 bytes a row and more.
 CACHE_BYTES = 2**26
-KERNELS = ("rbf", "pck")
+CASES = ("nystroem, rbf", "autoencoder, rbf", "autoencoder, pck")
 #: What a process that measures held when it had imported torch, and nothing of ours.
 _AFTER_TORCH: list[int] = []
 
@@ -79,34 +78,30 @@ def make_rows(folder: Path, n_rows: int) -> Path:
 # --- measurements, each in a process of its own ---------------------------------------------------
 
 
-def make_model(kernel: str, mixtures: int, cache_bytes: int, **params: Any) -> Any:
-    from dkae import DeepKernelizedAutoencoder
+def make_model(
+    case: str, n_steps: int, mixtures: int, cache_bytes: int, callbacks: Any = None
+) -> Any:
+    from dkae import DeepKernelizedAutoencoder, InvertibleNystroem
+    from dkae.decoders import MLPDecoder
+    from dkae.kernels import ProbabilisticClusterKernel
 
-    if kernel == "pck":  # as in the study, at the scale laptop
-        params["kernel_params"] = {
-            "max_components": mixtures,
-            "n_initializations": mixtures,
-            "max_fit_samples": 200,
-            "reg_covar": 1e-3,
-        }
-        params["cache_bytes"] = cache_bytes
-    return DeepKernelizedAutoencoder(N_COMPONENTS, kernel=kernel, random_state=0, **params)
+    common: dict[str, Any] = {"random_state": 0, "callbacks": callbacks}
+    if case == "nystroem, rbf":
+        decoder = MLPDecoder(max_iter=1, steps_per_epoch=n_steps)
+        return InvertibleNystroem(N_COMPONENTS, decoder=decoder, **common)
+    if case == "autoencoder, pck":  # as in the study, at the scale laptop
+        common["kernel"] = ProbabilisticClusterKernel(
+            mixtures, mixtures, max_fit_samples=200, reg_covar=1e-3
+        )
+        common["cache_bytes"] = cache_bytes
+    budget = {"max_iter": 1, "decoder_max_iter": 0, "steps_per_epoch": n_steps}
+    return DeepKernelizedAutoencoder(N_COMPONENTS, **budget, **common)
 
 
-def read_rows(path: Path, n_rows: int) -> Any:
+def read_rows(path: Path, n_rows: int, shuffle: str = "rows") -> Any:
     from dkae import RowArray
 
-    return RowArray(np.load(path, mmap_mode="r")[:n_rows], scale=255)
-
-
-class Clock:
-    """Notes when each step ends."""
-
-    def __init__(self) -> None:
-        self.times: list[float] = []
-
-    def on_step_end(self, trainer: Any, phase: Any) -> None:
-        self.times.append(time.perf_counter())
+    return RowArray(np.load(path, mmap_mode="r")[:n_rows], scale=255, shuffle=shuffle)
 
 
 def fit(path: Path, n_rows: int, n_steps: int, **options: Any) -> dict[str, float]:
@@ -115,19 +110,19 @@ def fit(path: Path, n_rows: int, n_steps: int, **options: Any) -> dict[str, floa
         while file.read(2**20):
             pass
     clock = Clock()
-    model = make_model(callbacks=[clock], decoder_max_iter=1, steps_per_epoch=n_steps, **options)
+    model = make_model(n_steps=n_steps, callbacks=[clock], **options)
     X = read_rows(path, n_rows)
-    before, start = start_peak(), time.perf_counter()
+    start_peak()
+    start = time.perf_counter()
     model.fit(X)
-    seconds, peak = time.perf_counter() - start, status("VmHWM") - before
+    seconds, peak = time.perf_counter() - start, status("VmHWM") - _AFTER_TORCH[0]
     steps = np.diff(clock.times)[min(N_SKIPPED, n_steps // 2) :]
     return {"peak": peak, "step": median(steps.tolist()), "seconds": seconds}
 
 
 def fit_small(path: Path, n_rows: int, **options: Any) -> dict[str, str]:
     """Write a model of a few rows, for `transform`: it begins without what a fit has let go."""
-    options.pop("n_steps")
-    model = make_model(decoder_max_iter=1, steps_per_epoch=10, **options)
+    model = make_model(**options | {"n_steps": 10})
     written = path.with_suffix(".model")
     written.write_bytes(pickle.dumps(model.fit(read_rows(path, n_rows)[:5_000])))
     return {"model": str(written)}
@@ -140,9 +135,11 @@ def transform(path: Path, n_rows: int, **_: Any) -> dict[str, float]:
     shape = (n_rows, N_COMPONENTS)
     try:
         out = np.lib.format.open_memmap(codes, mode="w+", dtype=np.float32, shape=shape)
-        before, start = start_peak(), time.perf_counter()
+        start_peak()
+        start = time.perf_counter()
         model.transform(X, out=out)
-        return {"peak": status("VmHWM") - before, "seconds": time.perf_counter() - start}
+        seconds = time.perf_counter() - start
+        return {"peak": status("VmHWM") - _AFTER_TORCH[0], "seconds": seconds}
     finally:
         codes.unlink(missing_ok=True)
 
@@ -161,18 +158,16 @@ def read_batches(path: Path, n_rows: int, repeats: int = 15, **_: Any) -> dict[s
 def _time_batch(path: Path, n_rows: int, shuffle: str, is_cold: bool, seed: int) -> float:
     import torch
 
-    from dkae.kernels import PairwiseKernel
-    from dkae.training.sources import BatchSource
+    from dkae.training import BatchSource
 
     if is_cold:
         with path.open("rb") as file:  # nobody has it mapped now
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    X = read_rows(path, n_rows)
+    X = read_rows(path, n_rows, shuffle)
     everyone, nobody = np.arange(n_rows), np.arange(0)
-    unread = PairwiseKernel("linear").fit(np.zeros((2, N_FEATURES))).on(X)
     rng, cpu = np.random.default_rng(seed), torch.device("cpu")
-    source = BatchSource(X, unread, everyone, nobody, 200, 1, rng, cpu, shuffle=shuffle)
+    source = BatchSource(X, None, everyone, nobody, 200, 1, rng, cpu)
     if not is_cold:
         state = source.state_dict()
         source.draw(with_prior=False)  # the same rows, which are in memory then
@@ -182,52 +177,41 @@ def _time_batch(path: Path, n_rows: int, shuffle: str, is_cold: bool, seed: int)
     return time.perf_counter() - start
 
 
-def start_peak() -> int:
-    """Start the peak anew, and return what the process held when torch was imported."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return _AFTER_TORCH[0]
-
-
-def status(field: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return 1024 * int(line.split()[1])
-    raise LookupError(field)
-
-
 TASKS = {"fit": fit, "fit_small": fit_small, "transform": transform, "batches": read_batches}
 
 
 # --- what is made of them -------------------------------------------------------------------------
 
 
-def measure(task: str, path: Path, n_rows: int, kernel: str, *options: str) -> dict[str, Any]:
+def measure(task: str, path: Path, n_rows: int, case: str, *options: str) -> dict[str, Any]:
     """Run one measurement in a process of its own."""
     command = [sys.executable, __file__, "--task", task, "--file", str(path)]
-    command += ["--rows", str(n_rows), "--kernels", kernel, *options]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    command += ["--rows", str(n_rows), "--cases", case, *options]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def compare(
-    path: Path, n_rows: int, kernels: list[str], n_steps: int, mixtures: int
+    path: Path, n_rows: int, cases: list[str], n_steps: int, mixtures: int
 ) -> dict[str, Any]:
     """Return all measurements, the smaller number of rows first."""
     sizes = (n_rows // 10, n_rows)
     cache_bytes = CACHE_BYTES * sizes[0] // 100_000
     options = ["--steps", str(n_steps), "--mixtures", str(mixtures)]
     options += ["--cache-bytes", str(cache_bytes)]
-    results: dict[str, Any] = {"rows": sizes, "cache_bytes": cache_bytes}
-    for kernel in kernels:
-        runs = [[measure("fit", path, n, kernel, *options) for n in sizes] for _ in range(2)]
+    results: dict[str, Any] = {"rows": sizes, "cache_bytes": cache_bytes, "cases": {}}
+    for case in cases:
+        runs = [[measure("fit", path, n, case, *options) for n in sizes] for _ in range(2)]
         best = [
             {name: min(run[name] for run in of_size) for name in of_size[0]}
             for of_size in zip(*runs, strict=True)
         ]
-        measure("fit_small", path, n_rows, kernel, *options)
-        coded = [measure("transform", path, n, kernel, *options) for n in sizes]
+        measure("fit_small", path, n_rows, case, *options)
+        coded = [measure("transform", path, n, case, *options) for n in sizes]
         path.with_suffix(".model").unlink()
-        results[kernel] = {"fit": best, "transform": coded}
-    results["batch_of_200"] = measure("batches", path, n_rows, kernels[0], *options)
+        results["cases"][case] = {"fit": best, "transform": coded}
+    results["batch_of_200"] = measure("batches", path, n_rows, cases[0], *options)
     return results
 
 
@@ -235,22 +219,18 @@ def report(results: dict[str, Any]) -> dict[str, Any]:
     """Print the table, and return the verdicts."""
     few, many = results["rows"]
     verdicts: dict[str, Any] = {}
-    print(f"{'':<22}{few:>14,} rows{many:>14,} rows")
-    for kernel in [name for name in KERNELS if name in results]:
-        found = results[kernel]
+    print(f"{few:,} rows, {many:,} rows")
+    for case, found in results["cases"].items():
         lines = [
             ("peak of fit", "MB", 1e-6, [run["peak"] for run in found["fit"]], 0.05),
             ("step", "ms", 1e3, [run["step"] for run in found["fit"]], 0.10),
             ("peak of transform", "MB", 1e-6, [run["peak"] for run in found["transform"]], 0.05),
         ]
         for name, unit, factor, (a, b), most in lines:
-            ratio = b / a
-            word = "holds" if abs(ratio - 1) < most else "FAILS"
-            print(
-                f"{kernel} {name:<18}{a * factor:>16.1f} {unit}{b * factor:>16.1f} {unit}"
-                f"{ratio:>8.3f} x  less than {100 * most:.0f} % apart: {word}"
-            )
-            verdicts[f"{kernel} {name}"] = {"ratio": round(ratio, 4), "verdict": word}
+            shown = f"{a * factor:.1f} and {b * factor:.1f} {unit}, {b / a:.3f} x"
+            claim = f"{case}, {name}: less than {100 * most:.0f} % apart"
+            word = verdict(claim, abs(b / a - 1) < most, shown)
+            verdicts[f"{case}, {name}"] = {"ratio": round(b / a, 4), "verdict": word}
     batch = results["batch_of_200"]
     for shuffle, times in batch.items():
         cold, warm = (1e3 * times[state] for state in ("cold", "warm"))
@@ -262,13 +242,12 @@ def report(results: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, print, write; or one measurement, with ``--task``."""
-    parser = ArgumentParser(description=__doc__)
+    parser = make_parser("million_rows", __doc__)
     parser.add_argument("--rows", type=int, default=N_ROWS)
     parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "dkae-rows")
-    parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--mixtures", type=int, default=30, help="G and Q of the cluster kernel")
-    parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--task", choices=TASKS)
     parser.add_argument("--file", type=Path)
     parser.add_argument("--cache-bytes", type=int)
@@ -277,14 +256,14 @@ def main() -> None:
         import torch  # noqa: F401 - what it takes is no part of a peak
 
         _AFTER_TORCH.append(status("VmRSS"))
-        kernel = {"kernel": given.kernels[0], "mixtures": given.mixtures}
-        kernel["cache_bytes"] = given.cache_bytes
-        print(json.dumps(TASKS[given.task](given.file, given.rows, n_steps=given.steps, **kernel)))
+        options = {"case": given.cases[0], "n_steps": given.steps, "mixtures": given.mixtures}
+        options["cache_bytes"] = given.cache_bytes
+        print(json.dumps(TASKS[given.task](given.file, given.rows, **options)))
         return
     path = make_rows(given.data, given.rows)
-    results = compare(path, given.rows, given.kernels, given.steps, given.mixtures)
+    results = compare(path, given.rows, given.cases, given.steps, given.mixtures)
     results["verdicts"] = report(results)
-    given.results.write_text(json.dumps(results, indent=1) + "\n")
+    save(given.results, results)
 
 
 if __name__ == "__main__":
