@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -14,11 +13,13 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.gaussian_process import kernels as gp
-from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from dkae import DeepKernelizedAutoencoder, load, save
+from dkae import DeepKernelizedAutoencoder, InvertibleNystroem, KernelPCA, load, save
+from dkae.decoders import KernelRidgeDecoder, MLPDecoder
 from dkae.kernels import (
     ForestKernel,
     PairwiseKernel,
@@ -27,9 +28,12 @@ from dkae.kernels import (
     center,
     normalize,
 )
-from dkae.spectral import KernelPCA
+from dkae.networks import Stack
+from dkae.training import Optimization
 
 X = np.random.default_rng(0).uniform(0.1, 1, (36, 5)).astype(np.float32)
+GAPS = X.copy()
+GAPS[::7, 1] = np.nan
 LABELS = np.arange(36) % 3
 RBF = PairwiseKernel("rbf", gamma=0.7)
 
@@ -42,99 +46,92 @@ def embedding(transformer):
     return TransformerKernel(transformer.fit(X))
 
 
+#: Each is used by one map in turn: an autoencoder, a Nyström map, a kernel PCA.
 KERNELS = {
-    "rbf": "rbf",
     "linear": "linear",
-    "laplacian": PairwiseKernel("laplacian", gamma="scale"),
     "poly": PairwiseKernel("poly", degree=2, coef0=0.5),
     "chi2": "chi2",
-    "pck": "pck",
     "pck full": pck(covariance_type="full"),
-    "pck spherical": pck(covariance_type="spherical"),
-    "pck cosine": pck(normalize="cosine"),
+    "pck spherical": pck(covariance_type="spherical", normalize="cosine"),
     "pck max": pck(normalize="max"),
     "pck exact": pck(tolerance=0),
-    "pck of a random state": pck().set_params(random_state=np.random.RandomState(0)),
+    "pck fitted": pck().fit(X),
     "forest": ForestKernel(n_estimators=7, random_state=0),
     "random forest": ForestKernel(RandomForestClassifier(5, random_state=0).fit(X, LABELS)),
     "boosted": ForestKernel(GradientBoostingClassifier(n_estimators=3).fit(X, LABELS)),
-    "Nystroem": embedding(Nystroem(n_components=8, random_state=0)),
-    "RBFSampler": embedding(RBFSampler(n_components=8, random_state=0)),
     "PCA": embedding(PCA(3)),
-    "StandardScaler": embedding(StandardScaler()),
     "pipeline": embedding(make_pipeline(MinMaxScaler(), PCA(3, whiten=True))),
     "Matern": gp.Matern(nu=1.5) + 0.5 * gp.RationalQuadratic(),
     "anisotropic": gp.RBF([1.0, 2.0, 3.0, 4.0, 5.0]) * gp.ConstantKernel(2.0),
     "others": gp.DotProduct() ** 2 + gp.ExpSineSquared() + gp.WhiteKernel(0.1),
-    "sum": 0.3 * RBF + PairwiseKernel("linear"),
+    "sum": 0.3 * RBF + PairwiseKernel("laplacian", gamma="scale"),
     "product": RBF * PairwiseKernel("linear") * 2,
     "centred": center(RBF, max_reference=20),
-    "normalised": normalize(PairwiseKernel("poly")),
     "nested": normalize(center(0.5 * pck() + RBF * RBF)) + normalize(RBF) * pck(tolerance=0),
-    "fitted": pck().fit(X),
     "one in two places": RBF + normalize(RBF),
     "many": sum([PairwiseKernel("rbf", gamma=g) for g in np.linspace(0.1, 1, 20)], RBF),
 }  # fmt: skip
 
 
-def autoencoder(kernel, **params):
-    small = {"hidden_layer_sizes": (6,), "max_iter": 1, "steps_per_epoch": 2, "random_state": 0}
-    if kernel == "pck":
-        small["kernel_params"] = {"max_components": 3, "n_initializations": 2}
-    return DeepKernelizedAutoencoder(3, kernel=kernel, **(small | params))
+def autoencoder(kernel="rbf", **params):
+    small = {"network": Stack((6,)), "max_iter": 1, "decoder_max_iter": 1, "steps_per_epoch": 2}
+    return DeepKernelizedAutoencoder(3, kernel=kernel, random_state=0, **(small | params))
 
 
-def pca(kernel, **params):
-    if kernel == "pck":
-        params["kernel_params"] = {"max_components": 3, "n_initializations": 2}
-    return KernelPCA(2, kernel=kernel, random_state=0, **params)
+def nystroem(kernel="rbf", decoder="ridge", **params):
+    return InvertibleNystroem(3, kernel=kernel, decoder=decoder, random_state=0, **params)
 
 
-MODELS = {
-    "stack": lambda kernel: autoencoder(kernel, network="stacked"),
-    "KernelPCA": pca,
-}
-SCALERS = {
-    "autoencoder": (StandardScaler(),),
-    "two scalers": (RobustScaler(), MinMaxScaler()),
-    "PCA": (PCA(4, random_state=0),),
-}
-OTHERS = {
-    "pck": pck(),
-    **{
-        f"pipeline of {name}": make_pipeline(*steps, autoencoder("rbf", network="stacked"))
-        for name, steps in SCALERS.items()
-    },
-    "pipeline of KernelPCA": make_pipeline(StandardScaler(), pca("rbf")),
-    "pipeline of pck": Pipeline([("a", MinMaxScaler()), ("b", pck())]),
-}
+def pca(kernel="rbf", decoder=None, **params):
+    return KernelPCA(2, kernel=kernel, decoder=decoder, random_state=0, **params)
+
+
+MAPS = (autoencoder, nystroem, pca)
+MLP = MLPDecoder((6,), max_iter=2, steps_per_epoch=2, optimization=Optimization(max_grad_norm=1.0))
 CASES = {
-    **{f"{m}, {k}": (m, k) for m in MODELS for k in KERNELS},
-    **{name: (None, name) for name in OTHERS},
-}
+    **{name: MAPS[i % 3](kernel) for i, (name, kernel) in enumerate(KERNELS.items())},
+    "autoencoder": autoencoder(
+        standardize=True,
+        network=Stack((6,), activation="tanh", tied_weights=False, input_scaling="features"),
+        optimization=Optimization(learning_rate="constant"),
+    ),
+    "autoencoder of pixels": autoencoder(network=Stack((), output_activation="sigmoid")),
+    "kernel ridge": nystroem(decoder="kernel_ridge", standardize=True),
+    "kernel ridge on landmarks": nystroem(decoder=KernelRidgeDecoder(n_landmarks=9, kernel="poly")),
+    "MLP": nystroem(decoder=MLP, n_landmarks=20, n_linear=1),
+    "scikit-learn's Ridge": nystroem(decoder=Ridge(alpha=0.1)),
+    "scikit-learn's KernelRidge": pca(decoder=KernelRidge(kernel="rbf", gamma=0.5)),
+    "kernel PCA": pca(decoder="kernel_ridge", center=False, solver="lanczos"),
+    "gaps, autoencoder": autoencoder(missing="mask"),
+    "gaps, kernel PCA": pca(decoder="ridge", missing="mask", standardize=True),
+    "pck": pck(),
+    "pck of a generator": pck().set_params(random_state=np.random.RandomState(0)),
+    "pipeline": make_pipeline(StandardScaler(), autoencoder()),
+    "pipeline of several": make_pipeline(RobustScaler(), MinMaxScaler(), PCA(4), nystroem()),
+    "pipeline of pck": Pipeline([("a", MinMaxScaler()), ("b", pck())]),
+}  # fmt: skip
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:max_components=.*"),
     pytest.mark.filterwarnings("ignore:.*not positive semi-definite"),
+    pytest.mark.filterwarnings("ignore:.*nearer to a constant kernel"),
+    pytest.mark.filterwarnings("ignore:.*R².*below"),
 ]
 
 
-def unfitted(case):
-    kind, name = case
-    if kind is None:
-        return clone(OTHERS[name])
-    return MODELS[kind](KERNELS[name])
+def rows_of(name):
+    return GAPS if name.startswith("gaps") else X
 
 
-def maps(model):
+def maps(model, rows=X):
     """Return all that a model computes of rows."""
-    found = [model.transform(X)]
+    found = [model.transform(rows)]
     if hasattr(model, "inverse_transform"):
         found.append(model.inverse_transform(found[0]))
     if isinstance(model, ProbabilisticClusterKernel):
-        found += [model.gram(X), model.diag(X)]
+        found += [model.gram(rows), model.diag(rows)]
     if hasattr(model, "score"):
-        found.append(model.score(X))
+        found.append(model.score(rows))
     return found
 
 
@@ -146,11 +143,15 @@ def assert_same(found, expected):
         assert np.isfinite(a).all()
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_laws_of_a_file(case, tmp_path):
-    """The maps are the same to the bit, and so are the bytes of a file of what was loaded."""
-    model = unfitted(case).fit(X)
-    expected = maps(model)
+@pytest.mark.parametrize("name", CASES)
+def test_laws_of_a_file(name, tmp_path):
+    """The maps are the same to the bit, so are the bytes of a file of what was loaded.
+
+    What was loaded can be fitted again, and so can a clone of it.
+    """
+    rows = rows_of(name)
+    model = clone(CASES[name]).fit(rows)
+    expected = maps(model, rows)
     np.random.seed(3)  # noqa: NPY002
     torch.manual_seed(3)
     before = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
@@ -163,34 +164,21 @@ def test_laws_of_a_file(case, tmp_path):
     np.testing.assert_array_equal(np.random.get_state()[1], before[0])  # noqa: NPY002
     assert torch.equal(torch.get_rng_state(), before[1])
     assert type(loaded) is type(model)
-    assert_same(maps(loaded), expected)
-    assert_same(maps(model), expected)
+    assert_same(maps(loaded, rows), expected)
+    assert_same(maps(model, rows), expected)
     contents = {(tmp_path / name).read_bytes() for name in "abc"}
     assert len(contents) == 1
+    if name != "pck of a generator":  # it has moved on
+        cloned = clone(loaded).fit(rows)
+        assert_same(maps(loaded.fit(rows), rows), expected)
+        # A clone of a model with a fitted kernel fits the kernel anew.
+        assert_same(maps(cloned, rows), maps(clone(model).fit(rows), rows))
 
 
-#: A random state that has moved on does not give the same again; the other models fit alike.
-REPEATABLE = {
-    name: (kind, what)
-    for name, (kind, what) in CASES.items()
-    if what != "pck of a random state" and kind != "KernelPCA"
-}
-
-
-@pytest.mark.parametrize("case", REPEATABLE.values(), ids=REPEATABLE)
-def test_what_was_loaded_can_be_cloned_and_fitted_again(case, tmp_path):
-    model = unfitted(case).fit(X)
-    save(model, tmp_path / "a")
-    again, cloned = load(tmp_path / "a"), clone(load(tmp_path / "a"))
-    assert_same(maps(again.fit(X)), maps(model))
-    # A clone of a model with a fitted kernel fits the kernel anew.
-    assert_same(maps(cloned.fit(X)), maps(clone(model).fit(X)))
-
-
-def test_a_sum_of_too_many_is_told_and_not_lost_in_silence(tmp_path):
+def test_a_kernel_that_is_nested_too_deep_is_left_out_with_a_warning(tmp_path):
     """Operators nest: a sum of a hundred kernels is a hundred levels deep."""
     many = sum([PairwiseKernel("rbf", gamma=g) for g in np.linspace(0.1, 1, 100)], RBF)
-    model = MODELS["stack"](many).fit(X)
+    model = autoencoder(many).fit(X)
     with pytest.warns(UserWarning, match=r"does not hold .*nested deeper than"):
         save(model, tmp_path / "a")
     loaded = load(tmp_path / "a").attach_kernel(many.fit(X))
@@ -200,18 +188,16 @@ def test_a_sum_of_too_many_is_told_and_not_lost_in_silence(tmp_path):
 PROGRAM = """
 import sys
 from pathlib import Path
-from dkae import load, save
-from tests.laws import test_state_laws as laws
+from dkae import save
+from tests.laws.test_state_laws import CASES, X
 for name in sys.argv[2:]:
-    case = laws.CASES[name]
-    model = laws.unfitted(case).fit(laws.X)
-    save(model, Path(sys.argv[1]) / name)
+    save(CASES[name].fit(X), Path(sys.argv[1]) / name)
 """
 
 
 def test_another_process_writes_the_same_bytes(tmp_path):
     """Sets and dicts have another order there."""
-    names = ["stack, nested", "KernelPCA, pck", "pipeline of two scalers"]
+    names = ["nested", "MLP", "kernel PCA", "pipeline of several"]
     for seed in ("1", "2"):
         (tmp_path / seed).mkdir()
         environment = os.environ | {"PYTHONHASHSEED": seed}
@@ -219,4 +205,4 @@ def test_another_process_writes_the_same_bytes(tmp_path):
         subprocess.run(command, check=True, env=environment)
     for name in names:
         first, second = ((tmp_path / seed / name).read_bytes() for seed in ("1", "2"))
-        assert hashlib.sha256(first).digest() == hashlib.sha256(second).digest(), name
+        assert first == second, name
