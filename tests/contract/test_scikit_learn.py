@@ -19,7 +19,12 @@ from tests.laws.maps import MAPS, make
 ESTIMATORS = [
     *MAPS.values(),
     make("autoencoder", network=partial(ResidualAutoencoder, width=8, n_blocks=1)),
-    make("autoencoder", standardize=True, missing="mask", kernel=ForestKernel(n_estimators=3)),
+    make(
+        "autoencoder",
+        standardize=True,
+        missing="mask",
+        kernel=ForestKernel(n_estimators=3, random_state=0),
+    ),
     make("nystroem, ridge", standardize=True, missing="mask", n_linear=1),
     InvertibleNystroem(random_state=0),
     KernelPCA(1, center=False, solver="lanczos", decoder=None, random_state=0),
