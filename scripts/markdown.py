@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["ROOT", "number", "quoted", "table"]
+__all__ = ["ROOT", "number", "table"]
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -20,8 +19,3 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def number(value: float, digits: int) -> str:
     """Return a number with thousands and a true minus sign."""
     return f"{value:,.{digits}f}".replace("-", "−")
-
-
-def quoted(name: str) -> str:
-    """Return a name such as "dkAE, paper" with its recipe as code."""
-    return re.sub(r", (paper|default)$", r", `\1`", name)

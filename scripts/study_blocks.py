@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from dkae_study.results import Run, estimate, read_runs, select
+from dkae_study.archive import ARCHIVE, NYSTROEM
+from dkae_study.report.reading import read_study
+from dkae_study.results import Run, estimate, select
 from dkae_study.results.numbers import estimate_of
 
-from scripts.markdown import ROOT, number, quoted, table
+from scripts.markdown import ROOT, number, table
 
 __all__ = [
     "clipped_noise",
@@ -21,10 +23,9 @@ __all__ = [
     "study_clipped",
     "study_components",
     "study_denoising",
-    "study_table",
 ]
 
-RECIPES = ("paper", "default", "network")
+RECIPES = ARCHIVE.recipe_names
 #: The digits of Table 2, and the same with components of all digits.
 PAIR, PAIR_OF_ALL = "5 and 6", "5 and 6, components of all digits"
 MSE, L_C = "reconstruction_mse", "alignment_loss"
@@ -38,7 +39,8 @@ AGREEMENTS = ("accuracy", "nmi", "ari")
 
 @cache
 def _all_runs() -> list[Run]:
-    return read_runs(ROOT / "study" / "results" / "laptop")
+    runs, _ = read_study(ARCHIVE, ROOT / "study" / "results" / "laptop")
+    return runs
 
 
 def _runs(experiment: str, recipe: str, point: str | None = None) -> list[Run]:
@@ -116,24 +118,6 @@ def _tradeoff(weights: Sequence[str], loss: str, digits: int) -> list[str]:
 # --- the tables ----------------------------------------------------------------------------------
 
 
-def study_table() -> str:
-    """Return the results in short."""
-    rows = [
-        ["L_c of dkAE to the prior", "", *_all("ideal-kernel", [L_C], 3)],
-        ["reconstruction error of dkAE (MSE)", "", *_tradeoff(["0.1"], MSE, 4)],
-        ["L_c to the ideal kernel: dkAE less prior", "−0.0017", *_gaps()],
-        [
-            "nearer to the prior than kernel PCA for m below",
-            "16",
-            *_all("kernel-pca", ["crossing_out_of_sample"], 1),
-        ],
-        ["denoising: dkAE + PCA (MSE)", "0.0358", *_denoising("dkAE + PCA")],
-        ["denoising: kernel PCA (MSE)", "0.0427", *_denoising("kernel PCA, PCK")],
-        ["denoising: linear PCA (MSE)", "", *_denoising("linear PCA")],
-    ]
-    return table(["test part", "paper", "its recipe here", "default", "network"], rows)
-
-
 def study_claims() -> str:
     """Return each claim of the paper beside what came out here; Table 2 has a table of its own."""
     ideal, kernel_pca = "ideal-kernel", "kernel-pca"
@@ -184,7 +168,7 @@ def _denoising_table(score: str, digits: str, paper: Mapping[str, str]) -> str:
     methods = {
         method: point
         for point in ("noisy", "clean")
-        for method in _runs("denoising", "default", point)[0].scores[digits]
+        for method in _runs("denoising", NYSTROEM, point)[0].scores[digits]
     }
     rows = [
         [method, paper.get(method, ""), *_denoising(method, point, score, digits)]
@@ -199,7 +183,7 @@ def clipped_noise() -> str:
     columns = list(scores["linear PCA"])
     # The input has no method behind it: its interval would be that of the noise alone.
     scores["noisy input"] = {c: v.split(" ")[0] for c, v in scores["noisy input"].items()}
-    rows = [[quoted(method), *(errors[c] for c in columns)] for method, errors in scores.items()]
+    rows = [[method, *(errors[c] for c in columns)] for method, errors in scores.items()]
     return table(["MSE", *columns], rows)
 
 
@@ -235,12 +219,12 @@ def code_space() -> str:
     """Return how well codes classify and cluster."""
     networks = ("plain autoencoder", "dkAE")
     rows = []
-    for recipe in ("default", "network", "paper"):
+    for recipe in (NYSTROEM, "network", "paper"):
         runs = _runs("code-space", recipe)
         for name in runs[0].scores:
             # What no recipe changes, and what this library's recipes share, stands there once.
             is_known = name not in networks or (recipe, name) == ("network", networks[0])
-            if recipe == "default" or not is_known:
+            if recipe == NYSTROEM or not is_known:
                 clusterings = (
                     ", ".join(_mean(runs, (name, method, s), 3) for s in AGREEMENTS)
                     for method in ("k-means", "spectral")

@@ -52,7 +52,6 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "study-claims": study_blocks.study_claims,
     "study-components": study_blocks.study_components,
     "study-denoising": study_blocks.study_denoising,
-    "study-table": study_blocks.study_table,
 }
 
 _BEGIN, _END = "<!-- begin: {} (make tables) -->", "<!-- end: {} -->"

@@ -9,10 +9,8 @@ from dkae_study.declaration import Study
 from dkae_study.engine.cost import layer_sizes
 from dkae_study.experiments.sweeps import ALIGNMENT_WEIGHTS
 from dkae_study.paper import LAPTOP, PAPER
-from dkae_study.results import Job
 
 from dkae.networks import hidden_sizes
-from dkae.recipes import RECIPES
 from dkae.training import batches_per_epoch
 from study.tests.helpers import EXPERIMENTS
 
@@ -109,15 +107,6 @@ def test_a_declaration_says_all_that_a_reader_needs(experiment):
     assert experiment.assumptions
     assert experiment.differences
     assert experiment.claims
-
-
-def test_the_name_of_a_job():
-    assert Job("lambda", "paper", 3, 0.25).name == "lambda-paper-0.25-seed3"
-    assert Job("tradeoff", "network", 0).name == "tradeoff-network-seed0"
-
-
-def test_recipes_are_those_of_the_library():
-    assert {recipe.name for recipe in PAPER.recipes} <= RECIPES.keys()
 
 
 @pytest.mark.parametrize("scale", PAPER.scales, ids=lambda s: s.name)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dkae_study.archive import study_of
+from dkae_study.report.page import write_figures
 from PIL import Image
 
 ROOT = Path(__file__).parents[2]
@@ -31,27 +33,30 @@ def test_every_table_stands_in_one_document():
 
 
 def test_an_edited_table_is_noticed():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    edited = text.replace("| denoising: kernel PCA (MSE) | 0.0427 |", "| kernel PCA | 0.04 |")
+    text = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
+    edited = text.replace("| kernel PCA, PCK | 0.0427 |", "| kernel PCA, PCK | 0.04 |")
     assert edited != text
     assert tables.regenerate(edited) == text
 
 
-def test_a_block_without_an_end_is_an_error():
-    with pytest.raises(ValueError, match="the block memory does not stand between"):
-        tables.regenerate("<!-- begin: memory (make tables) -->\n")
-
-
-def test_an_unknown_block_is_an_error():
-    with pytest.raises(ValueError, match="there is no block nonsense: choose one of"):
-        tables.regenerate("<!-- begin: nonsense (make tables) -->\n<!-- end: nonsense -->\n")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<!-- begin: memory (make tables) -->\n", "the block memory does not stand between"),
+        (
+            "<!-- begin: x (make tables) -->\n<!-- end: x -->\n",
+            "there is no block x: choose one of",
+        ),
+    ],
+    ids=["without an end", "unknown"],
+)
+def test_a_wrong_block_is_an_error(text, message):
+    with pytest.raises(ValueError, match=message):
+        tables.regenerate(text)
 
 
 def test_figures_are_drawn_from_the_results(tmp_path):
-    from dkae_study.paper import PAPER
-    from dkae_study.report.page import write_figures
-
-    drawn = {path.name: path for path in write_figures(PAPER, RESULTS, tmp_path)}
+    drawn = {path.name: path for path in write_figures(study_of(RESULTS), RESULTS, tmp_path)}
     kept = {path.name: path for path in FIGURES.iterdir()}
     assert kept.keys() <= drawn.keys()
     for name, path in kept.items():

@@ -140,11 +140,6 @@ def test_a_plan_writes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_experiment_that_is_named_twice_is_run_once(tmp_path):
-    plan = make_plan(PAPER, SMOKE, tmp_path, ["tradeoff", "tradeoff"], ["paper"], 1)
-    assert len(plan.todo) == 1
-
-
 def test_layers_below_the_code_are_part_of_the_plan(tmp_path):
     plan = make_plan(PAPER, SMOKE, tmp_path, ["ideal-kernel"])
     assert [below.config["seed"] for below in plan.layers] == [0, 1]
@@ -171,16 +166,6 @@ def test_a_plan_builds_each_estimator_once(tmp_path):
     describe(plan)
     StudyProgress(plan)
     assert built == networks  # neither the estimate nor the bars build another one
-
-
-def test_a_seed_of_all_experiments_comes_before_the_next(tmp_path):
-    seeds = [assignment.job.seed for assignment in make_plan(PAPER, SMOKE, tmp_path).todo]
-    assert seeds == sorted(seeds)
-
-
-def test_more_seeds_than_declared(tmp_path):
-    plan = make_plan(PAPER, SMOKE, tmp_path, ["lambda"], ["paper"], 3)
-    assert {assignment.job.seed for assignment in plan.todo} == {0, 1, 2}
 
 
 def test_a_result_of_another_configuration_is_not_overwritten(smoke, tmp_path):

@@ -221,13 +221,6 @@ def test_threads_that_ask_at_once_share_their_kernel(workshop, monkeypatch):
     assert grams[1] is grams[3]
 
 
-def test_kernels_of_two_seeds_are_kept(workshop):
-    kernels = [workshop.kernel(seed) for seed in (0, 1, 0, 2)]
-    assert kernels[0] is kernels[2]
-    assert workshop.kernel(1) is kernels[1]
-    assert workshop.kernel(0) is not kernels[0]
-
-
 def test_an_alignment_loss_is_always_to_the_prior(workshop):
     """Layers that only reconstruct know nothing of it, and what is said of them has none."""
     history = workshop.describe(workshop.trainings.of(NETWORK), workshop.train(NETWORK))["history"]
@@ -242,18 +235,6 @@ def test_a_damaged_note_is_named_with_the_remedy(workshop):
     path.write_text("{", encoding="utf-8")
     with pytest.raises(ValueError, match=rf"{path.name} in the cache is damaged .*: delete it"):
         workshop.describe(workshop.trainings.of(NETWORK), model)
-
-
-def test_describing_a_network_trains_nothing(workshop, monkeypatch):
-    model = workshop.train(NETWORK)
-    for path in workshop.cache.glob("layers-*"):
-        path.unlink()
-    fits = count_fits(monkeypatch)
-    assert set(workshop.describe(workshop.trainings.of(NETWORK), model)["history"]) == {
-        "layer 4",
-        "fine-tuning",
-    }
-    assert fits == []
 
 
 def test_kernel_pca_takes_the_features_of_the_gram(workshop):

@@ -10,18 +10,6 @@ from dkae_study.results import ResultFileError
 from study.tests.report.invented import write_runs
 
 
-def test_empty_folder(tmp_path):
-    with pytest.raises(
-        ValueError, match=rf"no results of the study in {tmp_path}: `dkae reproduce"
-    ):
-        write_study_page(PAPER, tmp_path)
-
-
-def test_folder_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no folder"):
-        write_study_page(PAPER, tmp_path / "nowhere")
-
-
 def test_two_scales(runs, tmp_path):
     write_runs([runs[0], dataclasses.replace(runs[1], scale="demo")], tmp_path)
     with pytest.raises(ValueError, match=r"several scales \(demo, smoke\).*a folder of its own"):

@@ -4,7 +4,6 @@ import dataclasses
 import re
 import shutil
 
-import numpy as np
 import pytest
 from dkae_study.declaration.contrasts import contrast_recipes
 from dkae_study.paper import PAPER
@@ -38,14 +37,6 @@ def test_section_has_all_its_parts_in_order(page, name):
     parts = ["<figure", "Our numbers", "The paper’s numbers", "Why they differ", "Assumptions"]
     places = [section.index(part) for part in [*parts, f"dkae reproduce {name} --scale smoke"]]
     assert places == sorted(places)
-
-
-def test_experiments_stand_in_the_order_of_the_study(page):
-    assert re.findall(r'<section aria-labelledby="([^"]*)"', page) == NAMES
-
-
-def test_summary_comes_before_the_sections(page):
-    assert page.index('<h2 id="summary">') < page.index("<section")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -103,12 +94,6 @@ def test_complete_study_lacks_nothing(page):
     assert "not run yet" not in Page(page).text
 
 
-def test_numbers_of_a_run_are_there(page, runs):
-    chosen = [r for r in select(runs, "lambda", "paper") if r.point == 0.75]
-    mean = np.mean([r.scores["validation"]["alignment_loss"] for r in chosen])
-    assert f"{mean:.4f}" in section_of(page, "lambda")
-
-
 def test_improvement_is_that_of_the_paper(tmp_path, runs):
     (run, *_) = select(runs, "ideal-kernel", "paper")
     scores = run.scores | {"P": 1.0132, "K_AE": 1.1417, "C": 1.0115}
@@ -130,11 +115,6 @@ def test_provenance_and_counts_are_there(page, runs):
     assert "0123abcd" in text
     assert "784–32–48" in text
     assert "n columns 14,355 14,355" in text
-
-
-def test_words_are_escaped(tmp_path, runs):
-    changed = [dataclasses.replace(runs[0], provenance={"commit": "<b>&</b>"})]
-    assert "&lt;b&gt;&amp;&lt;/b&gt;" in page_of(changed, tmp_path / "one")
 
 
 # --- one piece -----------------------------------------------------------------------------------
@@ -181,12 +161,6 @@ def test_same_files_give_the_same_page(folder, page, tmp_path):
     assert write_study_page(PAPER, copy).read_text(encoding="utf-8") == page
 
 
-def test_page_can_be_written_elsewhere(folder, page, tmp_path):
-    path = write_study_page(PAPER, folder, tmp_path / "page.html")
-    assert path == tmp_path / "page.html"
-    assert path.read_text(encoding="utf-8") == page
-
-
 # --- a part of the study -------------------------------------------------------------------------
 
 
@@ -198,13 +172,6 @@ def test_one_experiment_is_missing(runs, name, tmp_path):
     assert "Not run yet." in section_of(page, name)
     assert "<figure" not in section_of(page, name)
     assert page.count("Not run yet.") == 1
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_only_one_experiment_is_there(runs, name, tmp_path):
-    page = page_of(select(runs, name), tmp_path / "part")
-    assert "<figure" in section_of(page, name)
-    assert page.count("<b>Not run yet.</b>") == len(NAMES) - 1
 
 
 @pytest.mark.parametrize("recipe", ["paper", "network"])
@@ -238,19 +205,6 @@ def test_curve_that_never_crosses_is_drawn(runs, tmp_path):
     ]
     page = page_of(chosen, tmp_path / "part")
     assert "above 32 in 2 of 2 seeds" in section_of(page, "kernel-pca")
-
-
-def test_interval_needs_several_seeds(runs, tmp_path):
-    (run, *_) = select(runs, "ideal-kernel", "paper")
-    cells = re.findall(
-        r"<td[^>]*>[^<]*</td>", section_of(page_of([run], tmp_path / "p"), run.experiment)
-    )
-    assert not [cell for cell in cells if "±" in cell]
-
-
-def test_laptop_scale_with_five_seeds(tmp_path):
-    runs = select(invent_runs("laptop"), "ideal-kernel")
-    assert "5 seeds" in section_of(page_of(runs, tmp_path / "laptop"), "ideal-kernel")
 
 
 def test_a_sweep_that_is_not_whole_waits_for_its_other_runs(runs, tmp_path):
