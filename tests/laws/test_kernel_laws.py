@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestRegressor, RandomTreesEmbedding
 from sklearn.gaussian_process import kernels as gp
 from sklearn.kernel_approximation import Nystroem
@@ -71,92 +73,69 @@ every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=plain_id)
 
 
 @every_kernel
-def test_gram_is_symmetric(kernel):
-    gram = clone(kernel).fit(X).gram(X)
-    np.testing.assert_allclose(gram, gram.T, atol=1e-6)
+def test_every_way_to_its_values_is_the_same_function(kernel):
+    kernel, both = clone(kernel).fit(X), np.vstack([X, Y])
+    whole = kernel.gram(both)
+    gram, values = whole[: len(X), : len(X)], whole[: len(X), len(X) :]
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=2e-6)
+    close(whole, whole.T)
+    close(kernel.gram(X), gram)
+    close(kernel.gram(X, Y), values)
+    close(kernel.values(X, Y), values)
+    close(kernel.diag(X), gram.diagonal())
+    rows, columns = np.array([5, 0, 17]), np.array([3, 17])
+    prior = kernel.on(X)
+    assert len(prior) == len(X)
+    close(prior.block(rows), gram[np.ix_(rows, rows)])
+    close(prior.block(rows, columns), gram[np.ix_(rows, columns)])
+    towards = pickle.loads(pickle.dumps(kernel.towards(Y)))
+    for part in (X, X[:1]):
+        np.testing.assert_allclose(towards(part), values[: len(part)], rtol=1e-4, atol=1e-5)
+    doubles = kernel.gram(X.astype(np.float64), Y.astype(np.float64))
+    np.testing.assert_allclose(doubles, values, rtol=1e-4, atol=1e-5)
+    assert {doubles.dtype, whole.dtype, towards(X).dtype} == {np.dtype(np.float32)}
 
 
 @pytest.mark.parametrize("kernel", PSD_KERNELS, ids=plain_id)
 def test_gram_is_positive_semidefinite(kernel):
-    eigenvalues = np.linalg.eigvalsh(clone(kernel).fit(X).gram(X).astype(np.float64))
+    gram = clone(kernel).fit(X).gram(X)
+    eigenvalues = np.linalg.eigvalsh(gram.astype(np.float64))
     assert eigenvalues.min() > -1e-5 * eigenvalues.max()
+    check_block(gram, str(kernel))
 
 
 @every_kernel
-def test_diag_agrees_with_gram(kernel):
-    kernel = clone(kernel).fit(X)
-    np.testing.assert_allclose(kernel.diag(X), kernel.gram(X).diagonal(), rtol=1e-5, atol=1e-6)
-
-
-@every_kernel
-def test_blocks_agree_with_the_whole(kernel):
-    kernel = clone(kernel).fit(X)
-    whole, prior = kernel.gram(X), kernel.on(X)
-    rows, columns = np.array([5, 0, 17]), np.array([3, 17])
-    assert len(prior) == len(X)
-    np.testing.assert_allclose(prior.block(rows), whole[np.ix_(rows, rows)], atol=1e-6)
-    np.testing.assert_allclose(prior.block(rows, columns), whole[np.ix_(rows, columns)], atol=1e-6)
-
-
-@every_kernel
-def test_rectangular_gram_agrees_with_the_square_one(kernel):
-    both = np.vstack([X, Y])
-    kernel = clone(kernel).fit(X)
-    np.testing.assert_allclose(
-        kernel.gram(X, Y), kernel.gram(both)[: len(X), len(X) :], rtol=1e-5, atol=1e-6
-    )
-
-
-@every_kernel
-def test_result_is_float32_for_any_input_type(kernel):
-    kernel = clone(kernel).fit(X)
-    gram = kernel.gram(X.astype(np.float64), Y.astype(np.float64))
-    assert gram.dtype == kernel.gram(X).dtype == np.float32
-    np.testing.assert_allclose(gram, kernel.gram(X, Y), rtol=1e-4, atol=1e-5)
-
-
-@every_kernel
-def test_towards_fixed_rows_it_is_the_same_kernel(kernel):
-    kernel = clone(kernel).fit(X)
-    towards = pickle.loads(pickle.dumps(kernel.towards(Y)))
-    for rows in (X, X[:1]):
-        values = towards(rows)
-        assert values.dtype == np.float32
-        np.testing.assert_allclose(values, kernel.gram(rows, Y), rtol=1e-4, atol=1e-5)
-
-
-@every_kernel
-def test_it_says_whether_it_knows_new_rows(kernel):
-    kernel, new = clone(kernel).fit(X), X + np.float32(0.01)
+def test_it_tells_which_rows_it_knows_and_needs(kernel):
+    fitted, new = clone(kernel).fit(X), X + np.float32(0.01)
     if kernel.knows_new_rows:
-        assert np.isfinite(kernel.gram(new, X)).all()
+        assert np.isfinite(fitted.gram(new, X)).all()
     else:
         with pytest.raises(ValueError, match="row 0 of X is not among the 55 known rows"):
-            kernel.gram(new, X)
-
-
-@every_kernel
-def test_it_says_whether_fit_must_see_rows(kernel):
+            fitted.gram(new, X)
     if not kernel.needs_rows:
         blind = clone(kernel).fit(np.zeros((1, 1), np.float32))
-        np.testing.assert_array_equal(blind.gram(X, Y), clone(kernel).fit(X).gram(X, Y))
+        np.testing.assert_array_equal(blind.gram(X, Y), fitted.gram(X, Y))
 
 
 @every_kernel
-def test_clone_and_pickle_give_the_same_kernel(kernel):
-    expected = clone(kernel).fit(X).gram(X)
-    for copy in (clone(clone(kernel)).fit(X), pickle.loads(pickle.dumps(clone(kernel).fit(X)))):
-        np.testing.assert_array_equal(copy.gram(X), expected)
-
-
-@every_kernel
-def test_fit_does_not_change_parameters(kernel):
+def test_clone_and_pickle_give_the_same_kernel_and_fit_changes_no_parameter(kernel):
     before = repr(kernel.get_params())
-    assert repr(clone(kernel).fit(X).get_params()) == before
+    fitted = clone(kernel).fit(X)
+    assert repr(fitted.get_params()) == before
     assert repr(make_kernel(kernel)) == repr(kernel)
+    for copy in (clone(clone(kernel)).fit(X), pickle.loads(pickle.dumps(fitted))):
+        np.testing.assert_array_equal(copy.gram(X), fitted.gram(X))
 
 
-@every_kernel
-@pytest.mark.filterwarnings("ignore:.*not positive semi-definite")
-def test_it_passes_its_own_checks(kernel):
-    check_block(clone(kernel).fit(X).gram(X), str(kernel))
+@pytest.mark.parametrize("covariance_type", ["diag", "spherical", "full"])
+def test_the_cluster_kernel_does_not_depend_on_units(covariance_type):
+    """Powers of ten; with an absolute reg_covar, iris x 1e-4 has one value everywhere."""
+    iris = load_iris().data
+    kernel = ProbabilisticClusterKernel(8, 3, covariance_type=covariance_type, random_state=0)
+    expected = clone(kernel).fit(iris).gram(iris)
+    assert expected.std() > 0.2
+    for factor in (1e-10, 1e-4, 1e4, 1e10):
+        for dtype in (np.float32, np.float64):
+            scaled = (factor * iris).astype(dtype)
+            gram = clone(kernel).fit(scaled).gram(scaled)
+            np.testing.assert_allclose(gram, expected, atol=1e-3)
