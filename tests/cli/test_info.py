@@ -5,12 +5,11 @@ import pytest
 
 from dkae import save
 from dkae.spectral import KernelPCA
-from tests.cli.helpers import fail, needs_maps, succeed
+from tests.cli.helpers import fail, succeed
 
 X = np.random.default_rng(0).random((40, 5), dtype=np.float32)
 
 
-@needs_maps
 def test_it_shows_the_parameters_of_model_and_kernel(folder):
     printed = succeed("info", folder / "named.safetensors").stdout
     assert "DeepKernelizedAutoencoder, written by dkae" in printed
@@ -49,7 +48,7 @@ def test_text_of_a_file_cannot_move_the_cursor(state, tmp_path, monkeypatch):
         "dkae": "1\n2",
         "kind": "a\r\nok: \x1b]0;owned\x07",
         "checksum": None,
-        "tensors": {"w": ("F32", (2, 3))},
+        "tensors": {"w": ("float32", (2, 3))},
         "state": state,
     }
     monkeypatch.setattr("dkae.persistence.info", lambda path: found)

@@ -4,22 +4,28 @@ import copy
 
 import numpy as np
 
-from dkae import DeepKernelizedAutoencoder, load, save
+from dkae import DeepKernelizedAutoencoder, InvertibleNystroem, KernelPCA, load, save
 from dkae._support import safe_file
+from dkae.decoders import MLPDecoder
+from dkae.networks import Stack
 
 X = np.random.default_rng(0).random((30, 5), dtype=np.float32)
-TINY = {
-    "network": "stacked",
-    "hidden_layer_sizes": (6,),
-    "max_iter": 1,
-    "decoder_max_iter": 0,
-    "steps_per_epoch": 3,
-    "random_state": 0,
-}
+TINY = {"max_iter": 1, "decoder_max_iter": 0, "steps_per_epoch": 3, "random_state": 0}
+MLP = MLPDecoder((6,), max_iter=1, steps_per_epoch=2)
 
 
 def make(**params):
-    return DeepKernelizedAutoencoder(**({"n_components": 3} | TINY | params))
+    return DeepKernelizedAutoencoder(
+        **({"n_components": 3, "network": Stack((6,))} | TINY | params)
+    )
+
+
+def nystroem(**params):
+    return InvertibleNystroem(**({"n_components": 3, "random_state": 0} | params))
+
+
+def kpca(**params):
+    return KernelPCA(**({"n_components": 2, "random_state": 0} | params))
 
 
 def cube_of_inner_products(A, B):
@@ -82,13 +88,17 @@ def of_tensors(change):
     return change
 
 
+def named(tensors, ending):
+    names = [name for name in tensors if name.endswith(ending)]
+    assert names, sorted(tensors)
+    return names
+
+
 def fill(ending, value, at=None):
     """Return a change of the entries of tensors whose names end so."""
 
     def change(tensors):
-        names = [name for name in tensors if name.endswith(ending)]
-        assert names, sorted(tensors)
-        for name in names:
+        for name in named(tensors, ending):
             tensors[name] = tensors[name].clone()
             tensors[name].view(-1)[slice(None) if at is None else at] = value
 
@@ -97,10 +107,4 @@ def fill(ending, value, at=None):
 
 def put(ending, value):
     """Return a change that puts another tensor in place of those whose names end so."""
-
-    def change(tensors):
-        names = [name for name in tensors if name.endswith(ending)]
-        assert names, sorted(tensors)
-        tensors.update(dict.fromkeys(names, value))
-
-    return of_tensors(change)
+    return of_tensors(lambda t: t.update(dict.fromkeys(named(t, ending), value)))

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.neighbors import KNeighborsRegressor
 
 from dkae import load, save
-from dkae.kernels import Precomputed, ProbabilisticClusterKernel
+from dkae.kernels import Precomputed, ProbabilisticClusterKernel, TransformerKernel
 from dkae.networks import ConvolutionalAutoencoder, ResidualAutoencoder
 from dkae.persistence import ModelFileError
-from dkae.spectral import KernelPCA
+from dkae.training import Optimization
 from tests.nets import Linear, Noisy
 from tests.persistence.helpers import (
     X,
     assert_same_maps,
     cube_of_inner_products,
+    kpca,
     make,
+    nystroem,
     save_and_load,
 )
 
@@ -27,7 +33,7 @@ left_out_is_fine = pytest.mark.filterwarnings("ignore:.* does not hold ")
 # --- kernels -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [make, lambda **params: KernelPCA(3, **params)])
+@pytest.mark.parametrize("kind", [make, nystroem, kpca])
 def test_a_kernel_that_is_code_comes_back(kind, tmp_path):
     model = kind(kernel=cube_of_inner_products).fit(X)
     with pytest.warns(UserWarning, match=r"does not hold kernel cube_of.*FunctionKernel.*attach"):
@@ -67,6 +73,29 @@ def test_a_file_without_its_kernel_is_smaller(tmp_path):
     np.testing.assert_array_equal(loaded.kernel_.gram(X), model.kernel_.gram(X))
 
 
+def test_a_fitted_kernel_that_was_passed_can_be_left_out(tmp_path):
+    pck = ProbabilisticClusterKernel(4, 3, random_state=0, reg_covar=1e-2).fit(X)
+    model = nystroem(kernel=pck).fit(X)
+    save(model, tmp_path / "m", kernel=False)
+    loaded = load(tmp_path / "m").attach_kernel(pck)
+    assert_same_maps(loaded, model)
+
+
+def test_a_kernel_of_another_transformer_is_left_out(tmp_path):
+    kernel = TransformerKernel(RBFSampler(n_components=6, random_state=0).fit(X))
+    model = nystroem(kernel=kernel).fit(X)
+    with pytest.warns(UserWarning, match=r"which is code or data \(.*RBFSampler\): after load"):
+        loaded = save_and_load(model, tmp_path)
+    assert_same_maps(loaded.attach_kernel(kernel), model)
+
+
+def test_another_regressor_cannot_be_written(tmp_path):
+    model = nystroem(decoder=KNeighborsRegressor()).fit(X)
+    with pytest.raises(ValueError, match=r"cannot be written \(.*KNeighborsRegressor\): use what"):
+        save(model, tmp_path / "m")
+    assert not list(tmp_path.iterdir())
+
+
 @left_out_is_fine
 def test_functions_are_left_out_by_name(tmp_path):
     def mine(C, P):
@@ -75,11 +104,11 @@ def test_functions_are_left_out_by_name(tmp_path):
     def slow(parameters, lr):
         return torch.optim.SGD(parameters, lr=lr)
 
-    model = make(alignment=mine, optimizer=slow).fit(X)
+    model = make(alignment=mine, optimization=Optimization(slow)).fit(X)
     with pytest.warns(UserWarning, match="set optimizer= before you call fit again"):
         loaded = save_and_load(model, tmp_path)
     assert_same_maps(loaded, model)
-    assert (loaded.alignment, loaded.optimizer) == ("your mine", "your slow")
+    assert (loaded.alignment, loaded.optimization.optimizer) == ("your mine", "your slow")
     with pytest.raises(ValueError, match="your mine"):
         loaded.fit(X)
 
@@ -131,15 +160,18 @@ def test_a_network_that_is_not_needed_is_refused(tmp_path):
 
 
 @left_out_is_fine
-@pytest.mark.parametrize("kind", [ConvolutionalAutoencoder, ResidualAutoencoder])
-def test_networks_of_this_package_need_no_code(kind, tmp_path):
+@pytest.mark.parametrize(
+    "network",
+    [partial(ConvolutionalAutoencoder, channels=(4,)), partial(ResidualAutoencoder, width=8)],
+)
+def test_networks_of_this_package_need_no_code(network, tmp_path):
     rows = np.random.default_rng(0).random((20, 1, 6, 5), dtype=np.float32)
 
     def flat(A, B):
         return A.reshape(len(A), -1) @ B.reshape(len(B), -1).T
 
-    model = make(network=kind, kernel=flat).fit(rows)
+    model = make(network=network, kernel=flat).fit(rows)
     loaded = save_and_load(model, tmp_path)
     assert_same_maps(loaded, model, rows)
     again = loaded.set_params(kernel=flat).fit(rows)
-    assert_same_maps(again, make(network=kind, kernel=flat).fit(rows), rows)
+    assert_same_maps(again, make(network=network, kernel=flat).fit(rows), rows)

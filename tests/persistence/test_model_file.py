@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pytest
 import torch
@@ -112,11 +114,9 @@ def test_info_tells_what_a_file_is(model, path):
     found = info(path)
     assert found["kind"] == "DeepKernelizedAutoencoder"
     assert found["format"] == "dkae model 1"
-    assert found["tensors"]["kernel_values"] == ("F64", (8, 8))
+    assert found["tensors"]["kernel_values"] == ("float64", (8, 8))
     assert found["state"]["object"][1]["max_iter"] == 1
     content = path.read_bytes().replace(found["checksum"].encode(), b"0" * 64)
-    import hashlib
-
     assert hashlib.sha256(content).hexdigest() == found["checksum"]
 
 

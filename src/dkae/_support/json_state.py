@@ -26,7 +26,6 @@ from torch import Tensor
 
 #: A kernel made of kernels is three levels above them, and a sum of many may be a deep one.
 MAX_DEPTH = 200
-_FLOATS = ("nan", "inf", "-inf")
 
 Fields = dict[str, Any]
 
@@ -56,28 +55,27 @@ class Packer:
         """Return a value as JSON; `name` is its place in the whole."""
         if depth > MAX_DEPTH:
             raise NotPlainError(f"{name[:80]}… is nested deeper than {MAX_DEPTH}")
-        if isinstance(value, np.generic):
-            value = value.item()
-        if value is None or isinstance(value, bool | int):
-            return value
+        value = value.item() if isinstance(value, np.generic) else value
         if isinstance(value, str):
             return _unicode(value, name)
+        if value is None or isinstance(value, int) or _is_finite(value):
+            return value
         if isinstance(value, float):
-            return value if math.isfinite(value) else {"float": repr(value)}
+            return {"float": repr(value)}
         if isinstance(value, Tensor | np.ndarray):
             return self._pack_array(value, name)
         if isinstance(value, list | tuple):
             items = [self.pack(v, f"{name}.{i}", depth + 1) for i, v in enumerate(value)]
             return items if isinstance(value, list) else {"tuple": items}
         if isinstance(value, Mapping):
-            return {"dict": self._pack_items(value, name, depth)}
+            return {"dict": self._pack_items(value, name, depth + 1)}
         return self._pack_object(value, name, depth + 1)
 
     def _pack_items(self, value: Mapping[Any, Any], name: str, depth: int) -> list[Any]:
         if not all(isinstance(key, str | int | float) for key in value):
             raise NotPlainError(f"{name or 'it'} has keys that are neither text nor numbers")
         return [
-            [self.pack(k, name, depth), self.pack(v, f"{name}.{k}", depth + 1)]
+            [self.pack(k, name, depth), self.pack(v, f"{name}.{k}", depth)]
             for k, v in value.items()
         ]
 
@@ -133,79 +131,37 @@ class Unpacker:
             return [self.unpack(item, depth + 1) for item in packed]
         if isinstance(packed, str):
             return _unicode(packed, "a text")
-        if not isinstance(packed, dict):
-            return packed
-        if len(packed) == 1:
-            ((kind, content),) = packed.items()
-            expected, method = _KINDS.get(kind, (type(None), None))
-            if method is not None and type(content) is expected:
-                return getattr(self, method)(content, depth + 1)
+        return self._typed(packed, depth + 1) if isinstance(packed, dict) else packed
+
+    def _typed(self, packed: Fields, depth: int) -> Any:
+        """Return the value that an object with one key stands for."""
+        match packed:
+            case {"dict": list() as pairs, **rest} if not rest:
+                return _dict([self.unpack(pair, depth) for pair in pairs])
+            case {"tuple": list() as items, **rest} if not rest:
+                return tuple(self.unpack(item, depth) for item in items)
+            case {"float": "nan" | "inf" | "-inf" as number, **rest} if not rest:
+                return float(number)
+            case {"tensor": str() as name, **rest} if not rest:
+                return self._take(name)
+            case {"array": str() as name, **rest} if not rest:
+                return _as_array(self._take(name), name)
+            case {"transposed": {"tensor": str()} | {"array": str()} as array, **rest} if not rest:
+                return _transposed(self.unpack(array, depth))
+            case {"again": int() as i, **rest} if not rest and 0 <= i < len(self.built):
+                return self.built[i]
+            case {"object": [str() as kind, dict() as packed_fields], **rest} if not rest:
+                fields = {
+                    _unicode(name, kind): self.unpack(v, depth) for name, v in packed_fields.items()
+                }
+                self.built.append(self.build(kind, fields))
+                return self.built[-1]
         raise ValueError("a value is of no kind that a file can hold")
 
-    def _dict(self, content: list[Any], depth: int) -> dict[Any, Any]:
-        pairs = [self.unpack(pair, depth) for pair in content]
-        if not all(
-            isinstance(p, list) and len(p) == 2 and isinstance(p[0], str | int | float)
-            for p in pairs
-        ):
-            raise ValueError("a dict is not made of keys and values")
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise ValueError("a dict has a key twice")
-        return found
-
-    def _tuple(self, content: list[Any], depth: int) -> tuple[Any, ...]:
-        return tuple(self.unpack(item, depth) for item in content)
-
-    def _float(self, content: str, depth: int) -> float:
-        if content not in _FLOATS:
-            raise ValueError("a number is not one")
-        return float(content)
-
-    def _tensor(self, content: str, depth: int) -> Tensor:
-        if content not in self.tensors:
-            raise ValueError(f"the tensor {content[:80]!r} is missing, or stands in two places")
-        return self.tensors.pop(content)
-
-    def _array(self, content: str, depth: int) -> Any:
-        tensor = self._tensor(content, depth)
-        try:
-            return tensor.numpy()
-        except TypeError:  # such as bfloat16
-            raise ValueError(f"the array {content[:80]!r} has no type of NumPy") from None
-
-    def _transposed(self, content: dict[str, Any], depth: int) -> Any:
-        value = self.unpack(content, depth)
-        if not isinstance(value, Tensor | np.ndarray):
-            raise ValueError("only arrays can be transposed")
-        return _transposed(value)
-
-    def _again(self, content: int, depth: int) -> Any:
-        if not 0 <= content < len(self.built):
-            raise ValueError("an object stands in two places, but in none of them whole")
-        return self.built[content]
-
-    def _object(self, content: list[Any], depth: int) -> Any:
-        if len(content) != 2 or not isinstance(content[0], str) or type(content[1]) is not dict:
-            raise ValueError("an object has no kind, or no fields")
-        kind, packed = content
-        fields = {_unicode(name, kind): self.unpack(v, depth) for name, v in packed.items()}
-        built = self.build(kind, fields)
-        self.built.append(built)
-        return built
-
-
-#: For each key of an object, the type of its content and the method that reads it.
-_KINDS: dict[str, tuple[type, str]] = {
-    "dict": (list, "_dict"),
-    "tuple": (list, "_tuple"),
-    "float": (str, "_float"),
-    "tensor": (str, "_tensor"),
-    "array": (str, "_array"),
-    "transposed": (dict, "_transposed"),
-    "again": (int, "_again"),
-    "object": (list, "_object"),
-}
+    def _take(self, name: str) -> Tensor:
+        if name not in self.tensors:
+            raise ValueError(f"the tensor {name[:80]!r} is missing, or stands in two places")
+        return self.tensors.pop(name)
 
 
 def pack(value: Any) -> tuple[Any, dict[str, Tensor]]:
@@ -227,23 +183,33 @@ def check_form(found: Any, expected: Any, name: str) -> None:
             raise ValueError(f"{name} has missing or surplus entries: {', '.join(others)[:200]}")
         for key, value in expected.items():
             check_form(found[key], value, f"{name} {key}")
-        return
-    if isinstance(expected, list | tuple) and type(found) is type(expected):
+    elif isinstance(expected, list | tuple) and type(found) is type(expected):
         if len(found) != len(expected):
             raise ValueError(f"{name} has {len(found)} entries, expected {len(expected)}")
         for i, value in enumerate(expected):
             check_form(found[i], value, f"{name} {i}")
-        return
-    if isinstance(expected, Tensor) and isinstance(found, Tensor):
+    elif isinstance(expected, Tensor) and isinstance(found, Tensor):
         if found.dtype is not expected.dtype or found.shape != expected.shape:
             raise ValueError(
                 f"{name} is {tuple(found.shape)} of {found.dtype}, expected "
                 f"{tuple(expected.shape)} of {expected.dtype}"
             )
-        return
-    are_numbers = all(type(value) in (int, float) for value in (found, expected))
-    if type(found) is not type(expected) and not are_numbers:
+    elif type(found) is not type(expected) and not {type(found), type(expected)} <= {int, float}:
         raise ValueError(f"{name} is a {type(found).__name__}, not a {type(expected).__name__}")
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _dict(pairs: list[Any]) -> dict[Any, Any]:
+    try:
+        found = dict(pairs)
+    except (TypeError, ValueError):
+        raise ValueError("a dict is not made of keys and values") from None
+    if len(found) != len(pairs) or not all(isinstance(key, str | int | float) for key in found):
+        raise ValueError("a dict has a key twice, or one that is neither text nor a number")
+    return found
 
 
 def _unicode(text: str, name: str) -> str:
@@ -256,6 +222,13 @@ def _unicode(text: str, name: str) -> str:
 
 def _transposed(value: Any) -> Any:
     return value.permute(*range(value.ndim)[::-1]) if isinstance(value, Tensor) else value.T
+
+
+def _as_array(tensor: Tensor, name: str) -> np.ndarray[Any, Any]:
+    try:
+        return tensor.numpy()
+    except TypeError:  # such as bfloat16
+        raise ValueError(f"the array {name[:80]!r} has no type of NumPy") from None
 
 
 def _as_tensor(array: Any, name: str) -> Tensor:

@@ -31,7 +31,7 @@ from dkae._support.warning import warn_caller
 from dkae.networks import build_network, check_network
 from dkae.persistence import schemas
 from dkae.persistence.networks import CustomNetwork, plain_torch
-from dkae.persistence.schema import Array, Reader, Writer, kind_of
+from dkae.persistence.schema import Reader, Writer, array, kind_of
 from dkae.statistics import Statistics
 
 __all__ = ["ModelFileError", "info", "load", "owning", "replacing", "save"]
@@ -77,7 +77,8 @@ ProbabilisticClusterKernel or Pipeline
         _read(Content(state, writer.packer.tensors, ""))
     except (NotPlainError, ModelFileError) as error:
         raise ValueError(
-            f"the model cannot be written, because a file cannot hold it: {str(error)[:300]}"
+            f"the model cannot be written ({str(error)[:300]}): use what dkae.persistence.schemas "
+            "lists, such as a decoder of dkae.decoders"
         ) from error
     safe_file.write(path, state, writer.packer.tensors)
     for what, remedy in _left_out(last, values, missing) if kernel else ():
@@ -140,17 +141,9 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
         "dkae": str(content.state.get("dkae")),
         "kind": str(content.state.get("kind")),
         "checksum": content.checksum,
-        "tensors": {name: (_dtype_name(t), tuple(t.shape)) for name, t in tensors},
+        "tensors": {name: (str(t.dtype)[len("torch.") :], tuple(t.shape)) for name, t in tensors},
         "state": content.state.get("model"),
     }
-
-
-def _dtype_name(tensor: torch.Tensor) -> str:
-    """Return the name that safetensors has for a type, such as F32."""
-    if tensor.dtype in (torch.bool, torch.bfloat16):
-        return "BOOL" if tensor.dtype is torch.bool else "BF16"
-    name = str(tensor.dtype).removeprefix("torch.")
-    return name[0].upper() + name.lstrip("uintfloa")
 
 
 # --- what is saved -------------------------------------------------------------------------------
@@ -251,7 +244,7 @@ def _read(content: Content) -> Any:
             last = _check_model(model)
             if hasattr(last, "kernel_values"):
                 if values is not None:
-                    Array(("p", "p")).read(values, {})
+                    array("p", "p").read(values, {})
                 last._stored_kernel_values = values
             _try_out(model, last)
     except Exception as error:  # whatever state that does not fit makes of an estimator

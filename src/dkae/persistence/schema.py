@@ -1,4 +1,4 @@
-"""The language of schemas: what a file may hold of a class, field by field, and how it is built.
+"""The language of schemas: what a file may hold of a class, and what using it takes.
 
 A `Spec` says what one value may be. A `Schema` has one for every parameter and attribute of a
 class, in the order in which they are read. Sizes are symbols: the first array that has an ``"n"``
@@ -8,11 +8,12 @@ fixes it for its object. Nothing that is not declared is written or built.
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -28,33 +29,33 @@ NEVER = frozenset(
 )
 #: A row may have so many features whatever a file holds.
 MAX_UNEXPLAINED = 2**22
+#: Rows whose use is counted.
+N_ROWS = 128
 
 
 class Cost(NamedTuple):
-    """What using an object takes, in multiply-adds and numbers."""
+    """What using an object on `N_ROWS` rows takes."""
 
     #: Kernels that are evaluated.
-    kernels: int = 0
-    #: Operations and intermediate numbers for a row.
-    work: int = 0
-    memory: int = 0
-    #: Operations that do not depend on the number of rows.
-    once: int = 0
+    kernels: float = 0
+    #: Multiply-adds.
+    work: float = 0
+    #: Intermediate numbers for each row.
+    memory: float = 0
 
     def plus(self, other: Cost) -> Cost:
         """Return the sum, entry by entry."""
         return Cost(*(a + b for a, b in zip(self, other, strict=True)))
 
-    def times(self, factor: int) -> Cost:
-        """Return a multiple."""
-        return Cost(*(factor * a for a in self))
+    def against(self, rows: Any) -> Cost:
+        """Return what a kernel takes that is evaluated between new rows and these."""
+        work = self.work * (1 + len(rows) / N_ROWS) + N_ROWS * rows.size * self.kernels
+        return self._replace(work=work)
 
 
 def check_cost(cost: Cost, n_numbers: int) -> None:
     """Raise an error if using a model takes more than a file of so many numbers explains."""
-    limits = Cost(
-        1000, 2**28 + 64 * n_numbers, MAX_UNEXPLAINED * 2 + n_numbers, 2**33 + 2**13 * n_numbers
-    )
+    limits = Cost(1000, 2**35 + 2**13 * n_numbers, 2 * MAX_UNEXPLAINED + n_numbers)
     for name, found, limit in zip(Cost._fields, cost, limits, strict=True):
         if found > limit:
             raise ValueError(
@@ -65,117 +66,96 @@ def check_cost(cost: Cost, n_numbers: int) -> None:
 # --- what a value may be -------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class Spec:
     """What a value may be."""
 
+    #: Returns the value as its object takes it; raises a ValueError if it does not fit.
+    read: Callable[[Any, Scope], Any]
     #: Whether the field may be missing.
-    optional: ClassVar[bool] = False
-
-    def read(self, value: Any, scope: Scope) -> Any:
-        """Return the value as its object takes it; raise a ValueError if it does not fit."""
-        raise NotImplementedError
-
-    def write(self, value: Any, writer: Writer) -> Any:
-        """Return what the file holds of a value."""
-        return value
+    is_optional: bool = False
 
     def __or__(self, other: Spec) -> Spec:
-        return Either(self, other)
+        def read(value: Any, scope: Scope) -> Any:
+            trial = dict(scope)
+            try:
+                found = self.read(value, trial)
+            except ValueError as error:
+                try:
+                    return other.read(value, scope)
+                except ValueError:
+                    raise error from None
+            scope.update(trial)
+            return found
+
+        return Spec(read)
 
 
-@dataclass(frozen=True)
-class Either(Spec):
-    """One of two."""
+def one_of(*values: Any) -> Spec:
+    """Return the spec of one of a few values."""
 
-    first: Spec
-    second: Spec
-
-    def read(self, value: Any, scope: Scope) -> Any:
-        trial = dict(scope)
-        try:
-            found = self.first.read(value, trial)
-        except ValueError:
-            if self.second is NOTHING and value is not None:
-                raise
-            return self.second.read(value, scope)
-        scope.update(trial)
-        return found
-
-    def write(self, value: Any, writer: Writer) -> Any:
-        return self.second.write(self.first.write(value, writer), writer)
-
-
-@dataclass(frozen=True)
-class Choice(Spec):
-    """One of a few values."""
-
-    values: tuple[Any, ...]
-
-    def read(self, value: Any, scope: Scope) -> Any:
-        if not any(type(value) is type(v) and value == v for v in self.values):
-            raise ValueError(f"is {_short(value)}, expected one of {self.values}")
+    def read(value: Any, scope: Scope) -> Any:
+        if not any(type(value) is type(v) and value == v for v in values):
+            raise ValueError(f"is {_short(value)}, expected one of {values}")
         return value
 
+    return Spec(read)
 
-FLAG, NOTHING = Choice((True, False)), Choice((None,))
 
+def text(longest: int = 1000) -> Spec:
+    """Return the spec of a text."""
 
-@dataclass(frozen=True)
-class Text(Spec):
-    """A text."""
-
-    longest: int = 1000
-
-    def read(self, value: Any, scope: Scope) -> Any:
-        if not isinstance(value, str) or len(value) > self.longest:
+    def read(value: Any, scope: Scope) -> Any:
+        if not isinstance(value, str) or len(value) > longest:
             raise ValueError(f"is {_short(value)}, expected a text")
         return value
 
+    return Spec(read)
 
-@dataclass(frozen=True)
-class Number(Spec):
-    """A finite number between two bounds; `high` may be a symbol."""
 
-    low: float = -math.inf
-    high: float | str = math.inf
-    is_integer: bool = False
-    #: What the object takes, such as `numpy.float32`.
-    of: Callable[[Any], Any] | None = None
-    is_finite: bool = True
+def number(
+    low: float = -math.inf, high: float = math.inf, *, may_be_infinite: bool = False
+) -> Spec:
+    """Return the spec of a number between two bounds."""
 
-    def read(self, value: Any, scope: Scope) -> Any:
-        kinds = (int, np.integer) if self.is_integer else (int, float, np.integer, np.floating)
-        if not isinstance(value, kinds) or isinstance(value, bool):
+    def read(value: Any, scope: Scope) -> Any:
+        if not isinstance(value, int | float | np.number) or isinstance(value, bool):
             raise ValueError(f"is {_short(value)}, expected a number")
-        high = scope[self.high] if isinstance(self.high, str) else self.high
-        if self.is_finite and not (self.low <= value <= high and math.isfinite(value)):
-            raise ValueError(f"is {value:.6g}, expected a number from {self.low} to {high}")
-        return value if self.of is None else self.of(value)
-
-
-def integer(low: float = 0, high: float | str = 2**53) -> Number:
-    """Return the spec of a whole number."""
-    return Number(low, high, is_integer=True)
-
-
-@dataclass(frozen=True)
-class Size(Spec):
-    """A number of features, components or rows, which fixes a symbol."""
-
-    symbol: str
-
-    def read(self, value: Any, scope: Scope) -> Any:
-        integer(0, "widest").read(value, scope)
-        if scope.setdefault(self.symbol, int(value)) != value:
-            raise ValueError(f"is {value}, expected {scope[self.symbol]}")
+        if not may_be_infinite and not (low <= value <= high and math.isfinite(value)):
+            raise ValueError(f"is {value:.6g}, expected a number from {low} to {high}")
         return value
 
+    return Spec(read)
+
+
+def integer(low: int = 0, high: int | str = 2**53) -> Spec:
+    """Return the spec of a whole number; `high` may be a symbol."""
+
+    def read(value: Any, scope: Scope) -> Any:
+        if not isinstance(value, int | np.integer):
+            raise ValueError(f"is {_short(value)}, expected a whole number")
+        most = scope[high] if isinstance(high, str) else high
+        return number(low, most).read(value, scope)
+
+    return Spec(read)
+
+
+def size(symbol: str) -> Spec:
+    """Return the spec of a number of features, components or rows, which fixes a symbol."""
+
+    def read(value: Any, scope: Scope) -> Any:
+        integer(0, "widest").read(value, scope)
+        if scope.setdefault(symbol, int(value)) != value:
+            raise ValueError(f"is {value}, expected {scope[symbol]}")
+        return value
+
+    return Spec(read)
+
 
 @dataclass(frozen=True)
-class Array(Spec):
-    """An array, or a tensor, of a shape in symbols; ``"?"`` fits any length."""
+class Entries:
+    """What the entries of an array may be."""
 
-    shape: tuple[str | int, ...] | None = None
     #: NumPy's letters for the kinds of numbers, and the name of one type where it matters.
     kinds: str = "f"
     dtype: str | None = None
@@ -183,163 +163,116 @@ class Array(Spec):
     #: The first number, or symbol, that entries may not reach.
     below: float | str = math.inf
     is_positive: bool = False
-    is_tensor: bool = False
-    #: Whether entries may be infinite or NaN.
     may_be_infinite: bool = False
 
-    def read(self, value: Any, scope: Scope) -> Any:
-        if not isinstance(value, Tensor if self.is_tensor else np.ndarray):
-            raise ValueError(f"is {_short(value)}, expected an array")
-        try:
-            numbers = value.detach().cpu().numpy() if isinstance(value, Tensor) else value
-        except TypeError:
-            raise ValueError(f"has entries of type {value.dtype}") from None
-        if numbers.dtype.kind not in self.kinds or self.dtype not in (None, numbers.dtype.name):
-            raise ValueError(f"has entries of type {numbers.dtype}")
-        self._check_shape(numbers.shape, scope)
-        if not self.may_be_infinite:
-            self._check_range(numbers, scope)
-        return value
-
-    def _check_range(self, numbers: np.ndarray[Any, Any], scope: Scope) -> None:
-        below = scope[self.below] if isinstance(self.below, str) else self.below
-        if not np.isfinite(numbers).all():
+    def check(self, found: np.ndarray[Any, Any], scope: Scope) -> None:
+        """Raise a ValueError if entries are of another type or out of range."""
+        if found.dtype.kind not in self.kinds or self.dtype not in (None, found.dtype.name):
+            raise ValueError(f"has entries of type {found.dtype}")
+        if self.may_be_infinite or not found.size:
+            return
+        if not np.isfinite(found).all():
             raise ValueError("has NaN or infinite entries")
-        if self.is_positive and not (numbers > 0).all():
+        if self.is_positive and not found.min() > 0:
             raise ValueError("has entries that are not positive")
-        if numbers.size and not self.low <= numbers.min() <= numbers.max() < below:
+        below = scope[self.below] if isinstance(self.below, str) else self.below
+        if not self.low <= found.min() <= found.max() < below:
             raise ValueError(f"has entries outside of [{self.low}, {below})")
 
-    def _check_shape(self, found: tuple[int, ...], scope: Scope) -> None:
-        if self.shape is None:
-            return
-        is_right = len(found) == len(self.shape) and all(
-            name == "?" or n == (name if isinstance(name, int) else scope.setdefault(name, n))
-            for n, name in zip(found, self.shape, strict=True)
-        )
-        if not is_right:
-            sizes = [scope.get(str(name), name) for name in self.shape]
-            raise ValueError(f"has the shape {found}, expected {tuple(sizes)}")
 
+def array(*shape: str | int, is_tensor: bool = False, **entries: Any) -> Spec:
+    """Return the spec of an array of a shape in symbols; ``"?"`` is any length, () any shape."""
+    expected = Entries(**entries)
 
-@dataclass(frozen=True)
-class Sequence(Spec):
-    """A list or tuple of values of one kind."""
-
-    of: Spec
-    fewest: int = 0
-    most: int = 2**20
-
-    def read(self, value: Any, scope: Scope) -> Any:
-        if not isinstance(value, list | tuple) or not self.fewest <= len(value) <= self.most:
-            raise ValueError(f"is {_short(value)}, expected {self.fewest} or more values")
-        return type(value)(self.of.read(item, scope) for item in value)
-
-
-@dataclass(frozen=True)
-class Mapped(Spec):
-    """A dict of text to values of one kind."""
-
-    of: Spec
-
-    def read(self, value: Any, scope: Scope) -> Any:
-        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-            raise ValueError(f"is {_short(value)}, expected a dict")
-        return {key: self.of.read(item, scope) for key, item in value.items()}
-
-
-@dataclass(frozen=True)
-class Object(Spec):
-    """An object of one of these kinds."""
-
-    kinds: tuple[str, ...]
-
-    def read(self, value: Any, scope: Scope) -> Any:
-        if not any(is_a(value, kind) for kind in self.kinds):
-            raise ValueError(f"is {_short(value)}, expected one of {', '.join(self.kinds)}"[:300])
+    def read(value: Any, scope: Scope) -> Any:
+        if not isinstance(value, Tensor if is_tensor else np.ndarray):
+            raise ValueError(f"is {_short(value)}, expected an array")
+        try:
+            numbers = value.detach().cpu().numpy() if is_tensor else value
+        except TypeError:
+            raise ValueError(f"has entries of type {value.dtype}") from None
+        if shape:
+            _check_shape(shape, numbers.shape, scope)
+        expected.check(numbers, scope)
         return value
 
-
-@dataclass(frozen=True)
-class Optional(Spec):
-    """A field that may be missing."""
-
-    of: Spec
-    optional: ClassVar[bool] = True
-
-    def read(self, value: Any, scope: Scope) -> Any:
-        return self.of.read(value, scope)
-
-    def write(self, value: Any, writer: Writer) -> Any:
-        return self.of.write(value, writer)
+    return Spec(read)
 
 
-@dataclass(frozen=True)
-class Seed(Spec):
-    """The seed of random numbers; a generator of them stays where it is."""
-
-    def read(self, value: Any, scope: Scope) -> Any:
-        return (integer(0, 2**64) | NOTHING).read(value, scope)
-
-    def write(self, value: Any, writer: Writer) -> Any:
-        return value if isinstance(value, int | np.integer) else None
-
-
-@dataclass(frozen=True)
-class Names(Spec):
-    """The names of features: an array of text."""
-
-    symbol: str = "d"
-
-    def read(self, value: Any, scope: Scope) -> Any:
-        if not isinstance(value, list) or len(value) != scope.get(self.symbol, len(value)):
-            raise ValueError("are not one for each feature")
-        return np.array([Text().read(name, scope) for name in value], dtype=object)
-
-    def write(self, value: Any, writer: Writer) -> Any:
-        return list(value)
+def _check_shape(shape: tuple[str | int, ...], found: tuple[int, ...], scope: Scope) -> None:
+    is_right = len(found) == len(shape) and all(
+        name == "?" or n == (name if isinstance(name, int) else scope.setdefault(name, n))
+        for n, name in zip(found, shape, strict=True)
+    )
+    if not is_right:
+        sizes = tuple(scope.get(str(name), name) for name in shape)
+        raise ValueError(f"has the shape {found}, expected {sizes}")
 
 
-@dataclass(frozen=True)
-class OrElse(Spec):
-    """A value that may be code, which no file holds; it has something else in its place."""
+def several(of: Spec, fewest: int = 0, most: int = 2**20) -> Spec:
+    """Return the spec of a list or tuple of values of one kind."""
 
-    of: Spec
-    instead: Callable[[Any], Any]
+    def read(value: Any, scope: Scope) -> Any:
+        if not isinstance(value, list | tuple) or not fewest <= len(value) <= most:
+            raise ValueError(f"is {_short(value)}, expected {fewest} or more values")
+        return type(value)(of.read(item, scope) for item in value)
 
-    def read(self, value: Any, scope: Scope) -> Any:
-        return self.of.read(value, scope)
-
-    def write(self, value: Any, writer: Writer) -> Any:
-        written = self.of.write(value, writer)
-        try:
-            self.of.read(written, {})
-        except ValueError:
-            return self.instead(value)
-        return written if writer.why_not(written) is None else self.instead(value)
+    return Spec(read)
 
 
-@dataclass(frozen=True)
-class Converted(Spec):
-    """A value that a function turns into what the file holds."""
+def mapping(of: Spec) -> Spec:
+    """Return the spec of a dict of text to values of one kind."""
 
-    of: Spec
-    convert: Callable[[Any], Any]
+    def read(value: Any, scope: Scope) -> Any:
+        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+            raise ValueError(f"is {_short(value)}, expected a dict")
+        return {key: of.read(item, scope) for key, item in value.items()}
 
-    def read(self, value: Any, scope: Scope) -> Any:
-        return self.of.read(value, scope)
+    return Spec(read)
 
-    def write(self, value: Any, writer: Writer) -> Any:
-        return None if value is None else writer.once(value, self.convert)
+
+def instance(*kinds: str) -> Spec:
+    """Return the spec of an object of one of these kinds."""
+
+    def read(value: Any, scope: Scope) -> Any:
+        if kind_of(value) not in kinds:
+            raise ValueError(f"is {_short(value)}, expected one of {', '.join(kinds)}"[:300])
+        return value
+
+    return Spec(read)
+
+
+def optional(of: Spec) -> Spec:
+    """Return the spec of a field that may be missing."""
+    return replace(of, is_optional=True)
+
+
+def _read_names(value: Any, scope: Scope) -> Any:
+    if not isinstance(value, list) or len(value) != scope.get("d", len(value)):
+        raise ValueError("are not one for each feature")
+    return np.array([text().read(name, scope) for name in value], dtype=object)
+
+
+FEATURE_NAMES = optional(Spec(_read_names))
+FLAG, NOTHING = one_of(True, False), one_of(None)
 
 
 # --- classes -------------------------------------------------------------------------------------
 
 
-def estimator_state(value: Any) -> Fields:
-    """Return parameters and attributes of an estimator."""
-    params = value.get_params(deep=False) if hasattr(value, "get_params") else {}
-    return {**vars(value), **params}
+def estimator_state(value: Any, writer: Writer) -> Fields:
+    """Return parameters and attributes of an estimator; generators of random numbers stay."""
+    state = {**vars(value), **value.get_params(deep=False)}
+    if "random_state" in state and not isinstance(state["random_state"], int | np.integer):
+        state["random_state"] = None
+    if "feature_names_in_" in state:
+        state["feature_names_in_"] = list(state["feature_names_in_"])
+    return state
+
+
+def plain_state(value: Any, writer: Writer) -> Fields:
+    """Return the attributes of an object that is made of them."""
+    return dict(vars(value))
 
 
 def build_estimator(kind: Any, fields: Fields) -> Any:
@@ -351,10 +284,9 @@ def build_estimator(kind: Any, fields: Fields) -> Any:
     return built
 
 
-def _cost(fields: Fields, scope: Scope, parts: Cost) -> Cost:
-    """Return the cost of the parts, and of one operation for each number."""
-    n = sum(v.size for v in _arrays(fields.values()))
-    return parts.plus(Cost(0, n, 0, 0))
+def default_cost(fields: Fields, parts: Cost) -> Cost:
+    """Return the cost of the parts, and of one operation for each number and row."""
+    return parts.plus(Cost(work=N_ROWS * sum(_sizes(fields))))
 
 
 @dataclass(frozen=True)
@@ -366,8 +298,8 @@ class Schema:
     fields: Mapping[str, Spec]
     #: Raises a ValueError where fields that are right by themselves do not fit each other.
     check: Callable[[Fields, Scope], None] = lambda fields, scope: None
-    cost: Callable[[Fields, Scope, Cost], Cost] = _cost
-    state: Callable[[Any], Fields] = estimator_state
+    cost: Callable[[Fields, Cost], Cost] = default_cost
+    state: Callable[[Any, Writer], Fields] = estimator_state
     build: Callable[[Any, Fields], Any] = build_estimator
 
     def read(self, kind: str, fields: Fields, scope: Scope) -> Fields:
@@ -383,7 +315,7 @@ class Schema:
                     found[name] = spec.read(fields[name], scope)
                 except ValueError as error:
                     raise ValueError(f"{name} of {kind} {error}") from None
-            elif is_learnt(name) and is_fitted and not spec.optional:
+            elif is_learnt(name) and is_fitted and not spec.is_optional:
                 raise ValueError(f"{name} of {kind} is missing")
         self.check(found, scope)
         return found
@@ -408,72 +340,53 @@ def resolve(kind: str) -> Any:
 def kind_of(value: Any) -> str | None:
     """Return the kind of an object, None if no file holds such; subclasses may differ."""
     name = f":{type(value).__name__}"
-    found = (k for k, s in SCHEMAS.items() if s.target.endswith(name) and is_a(value, k))
-    return next(found, None)
-
-
-def is_a(value: Any, kind: str) -> bool:
-    """Return whether an object is of a kind."""
-    name = SCHEMAS[kind].target.split(":")[1]
-    return type(value).__name__ == name and type(value) is resolve(kind)
+    kinds = (kind for kind, schema in SCHEMAS.items() if schema.target.endswith(name))
+    return next((kind for kind in kinds if type(value) is resolve(kind)), None)
 
 
 class Writer:
     """Turns a model into JSON and tensors, without the objects `left_out`."""
 
     def __init__(self, left_out: Iterable[Any] = ()) -> None:
-        self.left_out = [value for value in left_out if value is not None]
+        self._left_out = [value for value in left_out if value is not None]
         self.packer = Packer(self._describe)
-        self._converted: dict[int, tuple[Any, Any]] = {}
 
-    def once(self, value: Any, convert: Callable[[Any], Any]) -> Any:
-        """Convert an object once: what was one thing stays one."""
-        return self._converted.setdefault(id(value), (value, convert(value)))[1]
+    def leaves_out(self, value: Any) -> bool:
+        """Return whether a value is one of those that are left out."""
+        return any(value is other for other in self._left_out)
 
     def why_not(self, value: Any) -> str | None:
         """Return why no file can hold a value; None if one can."""
+        writer = Writer(self._left_out)
         try:
-            Writer(self.left_out).packer.pack(value)
-        except NotPlainError as error:
+            packed = writer.packer.pack(value)
+            Reader(writer.packer.tensors).unpacker.unpack(packed)
+        except ValueError as error:
             return str(error)
         return None
 
     def _describe(self, value: Any) -> tuple[str, Fields]:
+        from dkae.kernels.array_forest import ArrayForest
+
+        if kind_of(value) is None and hasattr(value, "estimators_"):
+            value = ArrayForest.of(value)
         kind = kind_of(value)
         if kind is None:
             raise NotPlainError(f"it is a {type(value).__name__}")
         schema = SCHEMAS[kind]
-        state = schema.state(value)
+        state = schema.state(value, self)
         _check_declared(kind, schema, state, value)
-        fields = {
-            name: self._without(spec.write(state[name], self))
-            for name, spec in schema.fields.items()
-            if name in state
-        }
-        try:
-            schema.read(kind, fields, new_scope(2**53))
-        except ValueError as error:
-            raise NotPlainError(str(error)) from None
-        return kind, fields
-
-    def _without(self, value: Any) -> Any:
-        return None if any(value is other for other in self.left_out) else value
+        return kind, {name: state[name] for name in schema.fields if name in state}
 
 
 def _check_declared(kind: str, schema: Schema, state: Fields, value: Any) -> None:
     """Raise an error if an object has a parameter or attribute that would be lost in silence."""
-    private = {name for name in state if name.startswith("_")}
-    for name in sorted(state.keys() - schema.fields.keys() - NEVER - private):
-        if not _is_default(type(value), name, state[name]):
+    parameters = inspect.signature(type(value)).parameters
+    for name in sorted(state.keys() - schema.fields.keys() - NEVER):
+        default = parameters[name].default if name in parameters else inspect.Parameter.empty
+        # A newer scikit-learn may have more parameters.
+        if not (name.startswith("_") or default is state[name] or default == state[name]):
             raise NotPlainError(f"a {kind} with {name}={_short(state[name])} has no place in files")
-
-
-def _is_default(kind: Any, name: str, value: Any) -> bool:
-    """Return whether a parameter has its default, as one of a newer scikit-learn may have."""
-    import inspect
-
-    parameter = inspect.signature(kind).parameters.get(name)
-    return parameter is not None and (parameter.default is value or parameter.default == value)
 
 
 class Reader:
@@ -484,44 +397,37 @@ class Reader:
         self.unpacker = Unpacker(tensors, self._build)
         self._costs: dict[int, Cost] = {}
 
-    def cost(self, value: Any) -> Cost:
+    def _cost(self, value: Any) -> Cost:
         """Return what using a value takes, as often as it uses each of its parts."""
         if id(value) in self._costs:
             return self._costs[id(value)]
         total = Cost()
         if isinstance(value, list | tuple | dict):
             for part in value.values() if isinstance(value, dict) else value:
-                total = total.plus(self.cost(part))
+                total = total.plus(self._cost(part))
         return total
 
     def _build(self, kind: str, fields: Fields) -> Any:
         if kind not in SCHEMAS:
             raise ValueError(f"{kind[:80]!r} is no kind of object that this version knows")
-        schema, scope = SCHEMAS[kind], new_scope(self.n_numbers)
+        schema, scope = SCHEMAS[kind], {"widest": MAX_UNEXPLAINED + 4 * self.n_numbers}
         checked = schema.read(kind, fields, scope)
-        built = schema.build(resolve(kind), checked)
         # What a fitted object was made of takes nothing any more.
         learnt = {name: v for name, v in checked.items() if is_learnt(name)}
-        cost = schema.cost(checked, scope, self.cost(learnt or checked))
+        cost = schema.cost(checked, self._cost(learnt or checked))
         check_cost(cost, self.n_numbers)
+        built = schema.build(resolve(kind), checked)
         self._costs[id(built)] = cost
         return built
 
 
-def new_scope(n_numbers: int) -> Scope:
-    """Return the scope of an object in a file of so many numbers."""
-    return {"widest": MAX_UNEXPLAINED + 4 * n_numbers}
-
-
-def _arrays(values: Iterable[Any]) -> Iterator[np.ndarray[Any, Any]]:
-    """Yield all arrays within values."""
-    for value in values:
-        if isinstance(value, np.ndarray):
-            yield value
-        elif isinstance(value, Tensor):
-            yield value.detach().cpu().numpy()
-        elif isinstance(value, dict | list | tuple):
-            yield from _arrays(value.values() if isinstance(value, dict) else value)
+def _sizes(value: Any) -> Iterator[int]:
+    """Yield the sizes of all arrays within a value."""
+    if isinstance(value, Tensor | np.ndarray):
+        yield value.numel() if isinstance(value, Tensor) else value.size
+    elif isinstance(value, dict | list | tuple):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _sizes(part)
 
 
 def _short(value: Any) -> str:
