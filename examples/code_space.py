@@ -18,6 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from dkae import DeepKernelizedAutoencoder
 from dkae.codespace import class_means, code_pca, combine, denoise, interpolate, traverse
 from dkae.datasets import load_mnist20k
+from dkae.networks import Stack
 
 mnist = load_mnist20k(scaled=True)
 X, y = mnist.data[mnist.train][:3000], mnist.target[mnist.train][:3000]
@@ -27,10 +28,9 @@ three, four, five, eight = (X_test[y_test == d][i] for d, i in ((3, 1), (4, 0), 
 
 model = DeepKernelizedAutoencoder(
     128,
-    hidden_layer_sizes=(512,),
+    network=Stack((512,)),
     max_iter=4,
     decoder_max_iter=1,
-    learning_rate_init=0.002,
     input_noise=0.5,  # the encoder has seen noise, which PCA of pixels below has not
     random_state=0,
 ).fit(X)

@@ -1,10 +1,11 @@
-"""A measure of alignment in five lines, and a callback that logs and stops by a rule of its own."""
+"""A custom measure of alignment in five lines, and a callback that logs and stops early."""
 
 import torch
 from sklearn.datasets import load_digits
 
 from dkae import DeepKernelizedAutoencoder
-from dkae.training import losses_of
+from dkae.networks import Stack
+from dkae.training import Optimization, losses_of
 
 
 def angle(code_gram, prior_gram):
@@ -14,7 +15,7 @@ def angle(code_gram, prior_gram):
 
 
 class Log:
-    """Any object with one of the methods of `dkae.training.Callback` will do."""
+    """A callback is any object with one of the methods of `dkae.training.Callback`."""
 
     def on_phase_begin(self, trainer, phase):
         self.best = float("inf")
@@ -28,11 +29,11 @@ class Log:
 X = load_digits().data / 16
 model = DeepKernelizedAutoencoder(
     32,
-    hidden_layer_sizes=(64,),
+    network=Stack((64,)),
     alignment=angle,
     max_iter=30,
     steps_per_epoch=10,
-    learning_rate="constant",
+    optimization=Optimization(learning_rate="constant"),
     callbacks=[Log()],
     random_state=0,
 ).fit(X[:1400])

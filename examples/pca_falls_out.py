@@ -10,6 +10,9 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 from dkae import DeepKernelizedAutoencoder
+from dkae.metrics import code_gram, kernel_alignment
+from dkae.networks import Stack
+from dkae.training import Optimization
 
 X = load_digits().data / 16
 X = (X - X.mean(axis=0)).astype(np.float32)
@@ -17,10 +20,12 @@ X = (X - X.mean(axis=0)).astype(np.float32)
 model = DeepKernelizedAutoencoder(
     5,
     kernel="linear",
-    hidden_layer_sizes=(),
-    output_activation="identity",
+    network=Stack((), output_activation="identity"),
+    alignment="frobenius",
     alignment_weight=1,
-    learning_rate_init=0.01,
+    max_iter=20,
+    decoder_max_iter=0,
+    optimization=Optimization(learning_rate_init=0.01),
     random_state=0,
 ).fit(X)
 
@@ -28,9 +33,10 @@ pca = PCA(5).fit(X)
 eigenvalues = np.linalg.eigvalsh(X.T @ X)[::-1]
 best = np.sqrt((eigenvalues[:5] ** 2).sum() / (eigenvalues**2).sum())
 # Canonical correlations of codes and principal components: all 1 if they span one space.
-code_space, pca_space = (np.linalg.qr(z)[0] for z in (model.transform(X), pca.transform(X)))
+codes = model.transform(X)
+code_space, pca_space = (np.linalg.qr(z)[0] for z in (codes, pca.transform(X)))
 correlations = np.linalg.svd(code_space.T @ pca_space, compute_uv=False)
 
-print(f"alignment of the codes         {model.score(X):.6f}")
+print(f"alignment of the codes         {kernel_alignment(code_gram(codes), X @ X.T):.6f}")
 print(f"best that rank 5  can reach    {best:.6f}")
 print(f"smallest canonical correlation {correlations.min():.6f}")

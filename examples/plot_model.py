@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
 from dkae import DeepKernelizedAutoencoder
+from dkae.networks import Stack
 from dkae.plotting import (
     STYLE,
     CodeSpaceDisplay,
@@ -19,8 +20,9 @@ from dkae.plotting import (
 
 X, y = load_digits(return_X_y=True)
 X /= 16
-model = DeepKernelizedAutoencoder(32, hidden_layer_sizes=(128,), max_iter=6, random_state=0)
-model.set_params(validation_fraction=0.1).fit(X)
+model = DeepKernelizedAutoencoder(
+    32, network=Stack((128,)), max_iter=6, validation_fraction=0.1, random_state=0
+).fit(X)
 
 with plt.rc_context(STYLE):  # without `ax`, each of them opens a figure in this style
     figure, axes = plt.subplots(2, 2, figsize=(12, 7), layout="constrained")

@@ -11,11 +11,12 @@ from sklearn.model_selection import GridSearchCV
 
 from dkae import DeepKernelizedAutoencoder
 from dkae.kernels import Precomputed
+from dkae.networks import Stack
 
 X = load_digits().data / 16
 gram = rbf_kernel(X, gamma=0.2) * (1 + X @ X.T)  # any symmetric matrix of these rows
 
-model = DeepKernelizedAutoencoder(32, hidden_layer_sizes=(128,), random_state=0)
+model = DeepKernelizedAutoencoder(32, network=Stack((128,)), random_state=0)
 model.fit(X, gram=gram)
 back = model.inverse_transform(model.transform(X))
 print(f"alignment {model.score(X, gram=gram):.4f}, error {((back - X) ** 2).mean():.4f}")

@@ -8,6 +8,7 @@ import numpy as np
 from torch import nn
 
 from dkae import DeepKernelizedAutoencoder
+from dkae.training import Optimization
 
 
 class Recurrent(nn.Module):
@@ -50,7 +51,7 @@ model = DeepKernelizedAutoencoder(
     alignment_weight=0.3,
     max_iter=8,
     steps_per_epoch=30,
-    learning_rate_init=0.01,
+    optimization=Optimization(learning_rate_init=0.01),
     random_state=0,
 ).fit(X[:400])
 similarity = model.gram(X[400:], X[:400])

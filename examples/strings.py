@@ -8,6 +8,8 @@ distance, and decode to letters.
 import numpy as np
 
 from dkae import DeepKernelizedAutoencoder
+from dkae.networks import Stack
+from dkae.training import Optimization
 
 STEMS = ["walk", "talk", "jump", "climb", "paint", "point", "count", "mount", "start", "smart"]
 WORDS = [stem + end for stem in STEMS for end in ("", "s", "ed", "ing", "er", "ers")]
@@ -29,7 +31,11 @@ gram = np.exp(-distances / 2.0)
 X = np.array([[word.count(letter) for letter in LETTERS] for word in WORDS], dtype=np.float32)
 
 model = DeepKernelizedAutoencoder(
-    16, hidden_layer_sizes=(64,), alignment_weight=0.5, learning_rate_init=0.005, random_state=0
+    16,
+    network=Stack((64,)),
+    alignment_weight=0.5,
+    optimization=Optimization(learning_rate_init=0.005),
+    random_state=0,
 ).fit(X, gram=gram)
 print(f"alignment of codes with the edit-distance kernel {model.score(X, gram=gram):.4f}")
 
