@@ -58,6 +58,7 @@ class Trainer:
     def run(self, phases: Sequence[Phase]) -> None:
         """Train the network, one phase after the other."""
         self.engine.prepare(self.network)
+        self.engine.synchronize(self.network)
         self.phases = phases
         try:
             self._tell("on_train_begin")
