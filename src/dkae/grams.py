@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.extmath import safe_sparse_dot
 
 from dkae._support.arrays import (
     MOST,
@@ -27,8 +29,9 @@ from dkae._support.arrays import (
     real_numbers,
 )
 from dkae._support.warning import warn_caller
+from dkae.rows import RowArray, indexable
 
-__all__ = ["CombinedGram", "Gram", "GramLike", "MatrixGram", "RowsGram", "as_gram"]
+__all__ = ["CombinedGram", "FeatureGram", "Gram", "GramLike", "MatrixGram", "RowsGram", "as_gram"]
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.intp]
@@ -122,6 +125,26 @@ class RowsGram(Gram):
     def between(self, rows: Any, others: Any) -> Floats:
         """Return the block of rows in memory; `others` is None where they are `rows`."""
         return finite_float32(self.function(rows, others), self.name)
+
+
+class FeatureGram(RowsGram):
+    """The Gram matrix ΦΦᵀ of rows whose features Φ are kept: dense, sparse, or on a disk."""
+
+    def __init__(self, features: Any, name: str, kernel: Any = None) -> None:
+        # Not every table or sparse format can be indexed by row numbers.
+        phi = indexable(features)
+        if not sparse.issparse(phi) and not isinstance(phi, RowArray):
+            phi = real_numbers(phi, f"Φ of {name}")
+        if phi.ndim != 2 or not phi.shape[0]:
+            raise ValueError(
+                f"Φ of {name} has shape {phi.shape}: features are a matrix with a row for each of "
+                "at least one row of X"
+            )
+        super().__init__(phi, _product, name, kernel)
+
+    def feature_matrix(self) -> Any:
+        """Return Φ, dense or sparse in CSR format."""
+        return self.rows
 
 
 class MatrixGram(Gram):
@@ -237,6 +260,16 @@ def as_gram(value: Any, name: str, *, check_entries: bool = True) -> Gram:
     if len(gram) == 0:
         raise ValueError(f"{name} is empty: pass the Gram matrix of at least one row")
     return gram
+
+
+def _product(a: Any, b: Any) -> NDArray[Any]:
+    b = a if b is None else b
+    return np.asarray(safe_sparse_dot(_as_array(a), _as_array(b).T, dense_output=True))
+
+
+def _as_array(features: Any) -> Any:
+    # A transformer may be set to return data frames.
+    return features if sparse.issparse(features) else np.asarray(features)
 
 
 def _as_reals(block: NDArray[Any]) -> NDArray[Any]:

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from sklearn.utils.metaestimators import available_if
 
-from dkae._support.checks import check_integer, shown
+from dkae._support.arrays import check_magnitude
+from dkae._support.checks import check_boolean, check_integer, shown
 from dkae._support.devices import float32_math
 from dkae._support.processes import Processes, joined
 from dkae._support.warning import unchanged_on_failure
@@ -19,8 +20,7 @@ from dkae.door import mentioning_masks
 from dkae.grams import Floats, sample_rows
 from dkae.intake import Batches, Intake, Part, View
 from dkae.kernel_map import LOGGER, KernelMap
-from dkae.kernels import Kernel
-from dkae.kernels.nystroem import NystroemFeatures
+from dkae.kernels import Kernel, NystroemFeatures
 from dkae.linear_path import choose_width, make_path
 from dkae.metrics.quality import Quality
 from dkae.networks import Scaling, learn_scaling
@@ -179,7 +179,7 @@ class InvertibleNystroem(KernelMap):
             `DeepKernelizedAutoencoder.fit`.
         """
         kind = Batches if is_loader(X) else Intake
-        is_warm = bool(self.warm_start) and self.__sklearn_is_fitted__()
+        is_warm = check_boolean("warm_start", self.warm_start) and self.__sklearn_is_fitted__()
         return self._fit(kind(X, y, gram, checkpoint), is_warm=is_warm)
 
     @available_if(_learns_in_parts)  # type: ignore[untyped-decorator]
@@ -237,6 +237,7 @@ class InvertibleNystroem(KernelMap):
 
     def _check_wishes(self, decoder: Any, checkpoint: Any) -> None:
         """Raise for what a decoder in closed form has no use for."""
+        listeners_of(self.callbacks, self.verbose)
         if is_trained(decoder):
             return
         for name, value in (("callbacks", self.callbacks), ("checkpoint", checkpoint)):
@@ -363,6 +364,7 @@ class InvertibleNystroem(KernelMap):
 
     def _kernel_values(self, rows: Any) -> Any:
         """Return κ(rows, L), by a function that keeps what it can of the landmarks."""
+        check_magnitude(rows, "X")
         kernel = self._evaluable_kernel()
         if self._values is None or self._values.kernel is not kernel:
             self._values = _Values(kernel, kernel.towards(self.landmarks_))

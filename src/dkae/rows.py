@@ -284,6 +284,13 @@ def as_rows(X: Any, name: str = "X") -> Any:
     return rows
 
 
+def indexable(X: Any) -> Any:
+    """Return rows, or what describes them, that can be indexed by ids."""
+    if sparse.issparse(X):
+        return X.tocsr()
+    return as_rows(X) if is_row_array(X) else X
+
+
 def check_row_array(
     estimator: Any, X: Any, *, reset: bool, any_shape: bool = False, missing: bool = False
 ) -> RowArray:

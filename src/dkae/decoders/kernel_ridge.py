@@ -27,8 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from dkae._support.checks import check_choice, check_integer, draw_seed
 from dkae.decoders.ridge import RidgeDecoder, check_alphas, check_pairs
 from dkae.decoders.targets import Doubles, held_out_mask
-from dkae.kernels.bandwidth import choose_gamma
-from dkae.kernels.pairwise import pairwise_names
+from dkae.kernels import choose_gamma, pairwise_names
 
 #: Candidates for α.
 ALPHAS = (1e-4, 1e-3, 1e-2, 0.1, 1.0)

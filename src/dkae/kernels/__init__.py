@@ -9,6 +9,7 @@ from sklearn.gaussian_process.kernels import Kernel as _GPKernel
 
 from dkae._support.checks import check_choice, shown
 from dkae.grams import Gram, as_gram, sample_rows
+from dkae.kernels.bandwidth import choose_gamma
 from dkae.kernels.base import Kernel
 from dkae.kernels.cluster import ProbabilisticClusterKernel
 from dkae.kernels.compose import center, normalize
@@ -36,11 +37,13 @@ __all__ = [
     "ProbabilisticClusterKernel",
     "TransformerKernel",
     "center",
+    "choose_gamma",
     "gram_of",
     "ideal_kernel",
     "is_fitted",
     "make_kernel",
     "normalize",
+    "pairwise_names",
 ]
 
 #: Rows on which a given Gram is compared with its kernel.

@@ -16,16 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import _safe_indexing
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._support.arrays import naming, real_numbers
+from dkae._support.arrays import naming
 from dkae._support.checks import check_number, shown
 from dkae._support.memory import default_budget, in_words
 from dkae._support.processes import present
-from dkae.grams import Floats, Gram, Rows, RowsGram, finite_float32, sample_rows
+from dkae.grams import FeatureGram, Floats, Gram, Rows, RowsGram, finite_float32, sample_rows
 from dkae.kernels.base import Kernel
-from dkae.rows import RowArray, as_rows, chunks_of, is_row_array
+from dkae.rows import RowArray, as_rows, chunks_of, indexable, is_row_array
 
 LOGGER = logging.getLogger("dkae")
 
@@ -67,7 +67,7 @@ class FeatureKernel(Kernel):
         budget = default_budget()
         if cache_bytes is not None:
             budget = check_number("cache_bytes", cache_bytes, 0)
-        rows = _indexable(X)
+        rows = indexable(X)
         sample = self._gram_of(describe(_take(rows, sample_rows(n, N_SAMPLE_ROWS))))
         n_bytes = _bytes_of(sample.rows) / len(sample) * n
         is_held = all(present().gather(n_bytes <= budget))  # by all processes, or by none
@@ -97,26 +97,6 @@ class FeatureKernel(Kernel):
 
     def _squared_norms(self, X: Any) -> NDArray[Any]:
         return np.asarray(row_norms(self.features(X), squared=True))
-
-
-class FeatureGram(RowsGram):
-    """The Gram matrix ΦΦᵀ of rows whose features Φ are kept: dense, sparse, or on a disk."""
-
-    def __init__(self, features: Any, name: str, kernel: Any = None) -> None:
-        # Not every table or sparse format can be indexed by row numbers.
-        phi = _indexable(features)
-        if not sparse.issparse(phi) and not isinstance(phi, RowArray):
-            phi = real_numbers(phi, f"Φ of {name}")
-        if phi.ndim != 2 or not phi.shape[0]:
-            raise ValueError(
-                f"Φ of {name} has shape {phi.shape}: features are a matrix with a row for each of "
-                "at least one row of X"
-            )
-        super().__init__(phi, _product, name, kernel)
-
-    def feature_matrix(self) -> Any:
-        """Return Φ, dense or sparse in CSR format."""
-        return self.rows
 
 
 class ComputedGram(RowsGram):
@@ -212,29 +192,12 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], like: Any) -> Any:
     return like.from_arrays(arrays) if hasattr(like, "from_arrays") else arrays["array"]
 
 
-def _product(a: Any, b: Any) -> NDArray[Any]:
-    b = a if b is None else b
-    return np.asarray(safe_sparse_dot(_as_array(a), _as_array(b).T, dense_output=True))
-
-
-def _as_array(features: Any) -> Any:
-    # A transformer may be set to return data frames.
-    return features if sparse.issparse(features) else np.asarray(features)
-
-
 def _count(X: Any) -> int:
     """Return the number of rows; 0 if X has none, which is an error later."""
     shape = getattr(X, "shape", None)
     if shape is None:
         return len(X) if isinstance(X, Sized) else 0
     return int(shape[0]) if shape else 0
-
-
-def _indexable(X: Any) -> Any:
-    """Return rows that can be indexed by ids."""
-    if sparse.issparse(X):
-        return X.tocsr()
-    return as_rows(X) if is_row_array(X) else X
 
 
 def _take(X: Any, ids: Rows) -> Any:

@@ -7,8 +7,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from dkae._support.arrays import check_magnitude, naming
-from dkae.grams import Gram, GramLike, as_gram
-from dkae.kernels.features import FeatureGram
+from dkae.grams import FeatureGram, Gram, GramLike, as_gram
 from dkae.metrics.comparison import Doubles, check_sizes, tiles
 from dkae.rows import is_row_array, row_array
 

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkae._support.arrays import check_magnitude, real_numbers
-from dkae.grams import Floats, Gram, GramLike, as_gram, check_block_shape
-from dkae.kernels.features import FeatureGram
+from dkae.grams import FeatureGram, Floats, Gram, GramLike, as_gram, check_block_shape
 
 Doubles = NDArray[np.float64]
 

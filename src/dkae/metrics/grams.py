@@ -11,7 +11,7 @@ import numpy as np
 
 from dkae._support.checks import check_integer, check_state, check_takes
 from dkae.grams import GramLike, Rows, as_gram
-from dkae.kernels.known_rows import IdealKernel
+from dkae.kernels import ideal_kernel
 from dkae.metrics.clusters import count_labels
 from dkae.metrics.comparison import GramComparison, check_sizes, compare, tiles
 
@@ -101,7 +101,7 @@ def compare_with_labels(gram: GramLike, y: Any) -> GramComparison:
             "row"
         )
     # Without known rows the kernel uses positions: of X it needs only the length.
-    ideal = IdealKernel(y).fit(None).on(range(n_labels))
+    ideal = ideal_kernel(y).fit(None).on(range(n_labels))
     return compare(checked, ideal, ("gram", "the ideal kernel of y"))
 
 

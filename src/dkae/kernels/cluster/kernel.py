@@ -27,14 +27,14 @@ from dkae._support.devices import choose_device
 from dkae._support.processes import present
 from dkae._support.threads import in_threads
 from dkae._support.warning import warn_caller
-from dkae.grams import Floats, Gram, RowsGram
+from dkae.grams import FeatureGram, Floats, Gram, RowsGram
 from dkae.kernels.base import Kernel, vectors
 from dkae.kernels.cluster.compact import CompactPosteriors, compress
 from dkae.kernels.cluster.em import FitResult, fit_mixtures
 from dkae.kernels.cluster.initialization import INITS, initial_mixtures, unit_of
 from dkae.kernels.cluster.mixtures import COVARIANCES, posteriors
 from dkae.kernels.cluster.screening import Screening
-from dkae.kernels.features import FeatureGram, FeatureKernel
+from dkae.kernels.features import FeatureKernel
 from dkae.rows import check_row_array, is_row_array, row_array
 
 #: Rows whose posteriors a thread computes together: 57 MB in float64 at 13,920 components. Fewer
