@@ -3,9 +3,9 @@
 A small network, 64–128–32, learns with γ from 1e-4 to 30 times that of the median heuristic, and
 with two losses: L_c and the centred alignment. Means over three random splits, of which a quarter
 of the rows is scored. "constant" is the alignment of a constant kernel with the prior, "alignment"
-the A of the paper, "score" what `score` returns, the centred alignment; "classifier" is the accuracy
-of a logistic regression on codes, in cross-validation on the scored rows: what labels know of a
-code, by other means than alignment. A minute on two free cores. Writes
+the A of the paper, "score" what `score` returns, the centred alignment; "classifier" is the
+accuracy of a logistic regression on codes, in cross-validation on the scored rows: what labels know
+of a code, by other means than alignment. A minute on two free cores. Writes
 ``results/choose_gamma.json``.
 """
 

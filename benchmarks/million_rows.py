@@ -91,7 +91,7 @@ def make_model(
         return InvertibleNystroem(N_COMPONENTS, decoder=decoder, **common)
     if case == "autoencoder, pck":  # as in the study, at the scale laptop
         common["kernel"] = ProbabilisticClusterKernel(
-            mixtures, mixtures, max_fit_samples=200, reg_covar=1e-3
+            mixtures, mixtures, max_fit_samples=200, reg_covar=1e-3, random_state=0
         )
         common["cache_bytes"] = cache_bytes
     budget = {"max_iter": 1, "decoder_max_iter": 0, "steps_per_epoch": n_steps}

@@ -23,15 +23,15 @@ import signal
 import subprocess
 import sys
 import time
-from argparse import ArgumentParser
 from hashlib import blake2b
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results" / "processes.json"
-N_STEPS, N_SKIPPED, REPEATS = 120, 20, 3
+from measuring import Clock, make_parser, save, verdict
+
+N_STEPS, REPEATS = 120, 3
 N_KILLS = 10
 #: Seconds between two checkpoints, where processes are killed.
 EVERY = 0.2
@@ -40,17 +40,7 @@ EVERY = 0.2
 # --- what each process does ----------------------------------------------------------------------
 
 
-class Clock:
-    """Notes when each step ends."""
-
-    def __init__(self) -> None:
-        self.times: list[float] = []
-
-    def on_step_end(self, trainer: Any, phase: Any) -> None:
-        self.times.append(time.perf_counter())
-
-
-def time_steps(folder: Path, n_rows: int, batch_size: int, threads: int) -> None:
+def time_steps(folder: Path, n_rows: int, n_steps: int, batch_size: int, threads: int) -> None:
     """Train, and leave the median time of a step."""
     import numpy as np
     import torch
@@ -61,12 +51,12 @@ def time_steps(folder: Path, n_rows: int, batch_size: int, threads: int) -> None
     torch.set_num_threads(threads)
     mnist, clock = load_mnist20k(scaled=True), Clock()
     model = DeepKernelizedAutoencoder(
-        128, batch_size=batch_size, max_iter=1, steps_per_epoch=N_STEPS, decoder_max_iter=0,
+        128, batch_size=batch_size, max_iter=1, steps_per_epoch=n_steps, decoder_max_iter=0,
         callbacks=[clock], random_state=0,
     )  # fmt: skip
     model.fit(mnist.data[mnist.train][:n_rows])
     if clock.times:  # those of the first process
-        step = median(np.diff(clock.times)[N_SKIPPED:].tolist())
+        step = median(np.diff(clock.times)[n_steps // 6 :].tolist())
         (folder / "step.json").write_text(json.dumps(step))
 
 
@@ -109,10 +99,19 @@ def environment(threads: int) -> dict[str, str]:
     }  # fmt: skip
 
 
-def step(n_processes: int, batch_size: int, threads: int, n_rows: int) -> float:
+def step(n_processes: int, batch_size: int, threads: int, n_rows: int, n_steps: int) -> float:
     with TemporaryDirectory() as name:
         folder = Path(name)
-        options = ["--rows", n_rows, "--batch", batch_size, "--threads", threads]
+        options = [
+            "--rows",
+            n_rows,
+            "--steps",
+            n_steps,
+            "--batch",
+            batch_size,
+            "--threads",
+            threads,
+        ]
         subprocess.run(
             command(n_processes, "steps", folder, *map(str, options)),
             env=environment(threads), check=True, stdout=subprocess.DEVNULL,
@@ -120,14 +119,16 @@ def step(n_processes: int, batch_size: int, threads: int, n_rows: int) -> float:
         return float(json.loads((folder / "step.json").read_text()))
 
 
-def steps(n_rows: int) -> dict[str, Any]:
+def steps(n_rows: int, n_steps: int, repeats: int) -> dict[str, Any]:
     cases = {
         "one process, two threads": (1, 200, 2),
         "two processes, one thread each": (2, 200, 1),
         "one process, one thread, half a batch": (1, 100, 1),
         "one process, two threads, half a batch": (1, 100, 2),
     }
-    runs = [{name: step(*case, n_rows) for name, case in cases.items()} for _ in range(REPEATS)]
+    runs = [
+        {name: step(*case, n_rows, n_steps) for name, case in cases.items()} for _ in range(repeats)
+    ]
     best = {name: min(run[name] for run in runs) for name in cases}
     one, two, alone, half = best.values()
     found = {
@@ -174,27 +175,29 @@ def kills(n: int) -> dict[str, Any]:
             runs.append(run)
             print(f"rank {run['rank']} killed after {run['after']} s: same weights {run['same']}")
     n_held = sum(run["same"] for run in runs)
-    print(f"killed {len(runs)}, the same weights {n_held}: {'holds' if n_held == n else 'FAILS'}")
+    verdict(f"the same weights after each of {n} kills", n_held == n, f"{n_held} of {len(runs)}")
     return {"tried": len(runs), "held": n_held}
 
 
 def main() -> None:
-    parser = ArgumentParser(description=__doc__)
+    parser = make_parser("processes", __doc__)
     parser.add_argument("--task", choices=("steps", "train"))
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--rows", type=int, default=14_000)
     parser.add_argument("--batch", type=int)
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--steps", type=int, default=N_STEPS)
+    parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--kills", type=int, default=N_KILLS)
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
-    if arguments.task == "steps":
-        time_steps(arguments.folder, arguments.rows, arguments.batch, arguments.threads)
-    elif arguments.task == "train":
-        train_to_the_end(arguments.folder)
+    given = parser.parse_args()
+    if given.task == "steps":
+        time_steps(given.folder, given.rows, given.steps, given.batch, given.threads)
+    elif given.task == "train":
+        train_to_the_end(given.folder)
     else:
-        results = {"kills": kills(arguments.kills), "steps": steps(arguments.rows)}
-        arguments.results.write_text(json.dumps(results, indent=1) + "\n")
+        of_kills = kills(given.kills)
+        of_steps = steps(given.rows, given.steps, given.repeats)
+        save(given.results, {"kills": of_kills, "steps": of_steps})
 
 
 if __name__ == "__main__":

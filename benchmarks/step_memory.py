@@ -16,21 +16,21 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import torch
+from dkae_study.declaration import Scale
 from dkae_study.engine.allocation import keep_freed_memory
-from dkae_study.paper import PAPER
+from dkae_study.paper import LAPTOP, PAPER
+from measuring import make_parser, save
 from torch import Tensor
 from torch.nn import functional as F
-from training_step import LAPTOP, SIZES, step_of
+from training_step import step_of
 
 from dkae._support.threads import in_threads
 from dkae.networks import ACTIVATIONS, Layer
 from dkae.training import Batch
 
-RESULTS = Path(__file__).parent / "results" / "step_memory.json"
 VARIANTS = ("as it was", "added in place", "added in place, memory kept")
 REPEATS = 5
 N_STEPS = 40
@@ -41,7 +41,7 @@ def decode_with_a_view(self: Layer, h: Tensor) -> Tensor:
     return ACTIVATIONS[self.output_activation](F.linear(h, self.weight.T, self.decoder_bias))
 
 
-def measure(variant: str) -> dict[str, float]:
+def measure(variant: str, scale: Scale) -> dict[str, float]:
     """Return what a step costs in this process, networks of both recipes at once."""
     if variant == VARIANTS[0]:
         Layer.decode = decode_with_a_view  # type: ignore[method-assign]
@@ -49,8 +49,8 @@ def measure(variant: str) -> dict[str, float]:
         keep_freed_memory()
 
     def train(recipe: str) -> None:
-        x = torch.rand(LAPTOP.batch_size, SIZES[0])
-        step = step_of(recipe, Batch(x, x, torch.eye(len(x))))
+        x = torch.rand(scale.batch_size, PAPER.data.n_features)
+        step = step_of(recipe, Batch(x, x, torch.eye(len(x))), scale)
         for _ in range(N_STEPS):
             step()
 
@@ -66,19 +66,28 @@ def measure(variant: str) -> dict[str, float]:
     }
 
 
-def in_a_process(variant: str) -> dict[str, float]:
+def in_a_process(variant: str, scale: str) -> dict[str, float]:
     """Return what `measure` returns in a new process."""
-    command = [sys.executable, __file__, variant]
+    command = [sys.executable, __file__, "--variant", variant, "--scale", scale]
     result: dict[str, float] = json.loads(subprocess.check_output(command))
     return result
 
 
 def main() -> None:
-    """Measure all variants in turn, and write the medians."""
+    """Measure all variants in turn, and write the medians; or one, with ``--variant``."""
+    parser = make_parser("step_memory", __doc__)
+    parser.add_argument("--variant", choices=VARIANTS)
+    scales = {scale.name: scale for scale in PAPER.scales}
+    parser.add_argument("--scale", choices=scales, default=LAPTOP.name)
+    parser.add_argument("--repeats", type=int, default=REPEATS)
+    given = parser.parse_args()
+    if given.variant:
+        print(json.dumps(measure(given.variant, scales[given.scale])))
+        return
     runs: dict[str, list[dict[str, float]]] = {variant: [] for variant in VARIANTS}
-    for _ in range(REPEATS):
+    for _ in range(given.repeats):
         for variant, results in runs.items():
-            results.append(in_a_process(variant))
+            results.append(in_a_process(variant, given.scale))
     table: dict[str, dict[str, Any]] = {
         variant: {
             name: round(statistics.median(result[name] for result in results), 1)
@@ -87,11 +96,8 @@ def main() -> None:
         for variant, results in runs.items()
     }
     print(json.dumps(table, indent=1))
-    RESULTS.write_text(json.dumps(table, indent=1) + "\n")
+    save(given.results, table)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        print(json.dumps(measure(sys.argv[1])))
-    else:
-        main()
+    main()
