@@ -222,7 +222,7 @@ def code_space() -> str:
     for recipe in (NYSTROEM, "network", "paper"):
         runs = _runs("code-space", recipe)
         for name in runs[0].scores:
-            # What no recipe changes, and what this library's recipes share, stands there once.
+            # Rows that recipes share appear once.
             is_known = name not in networks or (recipe, name) == ("network", networks[0])
             if recipe == NYSTROEM or not is_known:
                 clusterings = (

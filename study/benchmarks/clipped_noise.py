@@ -1,6 +1,6 @@
 """Why dkAE loses to kernel PCA when the noisy images are clipped to [0, 1] (Table 2).
 
-Clipped noise is no longer zero in the mean: it lifts what was black and lowers what was white. Here
+Clipped noise does not have mean zero: it lifts black pixels and lowers white ones. Here
 it is taken apart into that shift, which is known in closed form, and the rest, which is zero in the
 mean; every way to denoise has each of them alone, both, the noise before it was clipped, and no
 noise at all. Digits 5 and 6 of the test part, all seeds of the study; the networks of the paper's
@@ -59,7 +59,7 @@ def mean_of_clipped(x: Floats, noise: float) -> Floats:
 
 
 def inputs_of(task: Task) -> dict[str, Floats]:
-    """Return what is to be denoised."""
+    """Return the rows to denoise."""
     clipped, mean = task.noisy.clip(0, 1), mean_of_clipped(task.clean, NOISE)
     return {
         "no noise": task.clean,
@@ -75,7 +75,7 @@ def methods(workshop: Workshop, task: Task, seed: int) -> Iterator[tuple[str, De
     yield "noisy input", lambda x: x
     yield "linear PCA", there_and_back(PCA(N_COMPONENTS, random_state=seed).fit(task.train))
     prior = workshop.kernel(seed).on(task.train)
-    yield "kernel PCA, PCK", kernel_pca(task.train, prior, seed, ALPHA)
+    yield "kernel PCA, PCK", kernel_pca(task.train, prior, seed, [ALPHA])
     for name, weight in {"plain autoencoder": 0.0, "dkAE": 0.1}.items():
         model = workshop.train(NetworkSpec(RECIPE, seed, weight, LAPTOP.width(RECIPE)))
         yield name, there_and_back(model)

@@ -1,7 +1,7 @@
 """Why the reconstruction error grows with λ: too few steps, or what the two maps share.
 
 The paper finds both losses nearly constant for λ from 0.1 to 0.9 (Fig. 3a); the scale laptop does
-not. Beside the networks of the paper's recipe in ``results/laptop`` here are those of both ends
+not. Next to the networks of the paper's recipe in ``results/laptop`` here are those of both ends
 with three times the steps, and with a decoder that has weights of its own. Of those with λ = 0.1
 also where kernel PCA gets better (Fig. 5), and how they denoise (Table 2). One seed, four networks:
 on one core about half an hour for one with more steps, ten minutes for the others. Goes on where it
@@ -35,10 +35,10 @@ from dkae.metrics import reconstruction_error
 RESULTS = Path(__file__).parent / "results" / "flat_middle.json"
 RUNS = Path(__file__).parents[1] / "results"
 RECIPE = "paper"
-#: What is trained differently than in the study.
+#: Changes of the study's schedule.
 VARIANTS: dict[str, dict[str, Any]] = {
     "6,000 steps": {"steps_per_epoch": 60},
-    "not tied": {"tied_weights": False},
+    "not tied": {"network__tied_weights": False},
 }
 ALIGNMENT_WEIGHTS = (0.1, 0.9)
 SEED = 0

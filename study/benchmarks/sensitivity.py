@@ -77,7 +77,7 @@ def summary(prior: float, codes: float, figure: dict[str, Any], l_r: float) -> d
 
 
 def main() -> None:
-    """Train what is missing, and write the table."""
+    """Train missing networks, and write the table."""
     CACHE.mkdir(parents=True, exist_ok=True)
     results = {"the study": of_the_study()}
     for name, make in VARIANTS.items():

@@ -6,7 +6,6 @@ import ctypes
 import platform
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 from dkae_study.engine.allocation import give_back_freed_memory, keep_freed_memory
@@ -51,26 +50,3 @@ def test_another_c_library_is_left_alone(monkeypatch, error):
     monkeypatch.setattr(ctypes, "CDLL", fail)
     assert keep_freed_memory() is False
     give_back_freed_memory()
-
-
-@pytest.mark.parametrize(
-    ("largest", "expected"),
-    [
-        (2**30, {"mmap": 2**30, "trim": 2**30, "arenas": 1}),
-        (2**25, {"mmap": 2**25, "trim": 2**30, "arenas": 1}),  # older glibc
-        (0, {}),
-    ],
-)
-def test_nothing_is_set_unless_large_arrays_stay(monkeypatch, largest, expected):
-    settings = {}
-    names = {-1: "trim", -3: "mmap", -8: "arenas"}
-
-    def mallopt(number, value):
-        if number == -3 and value > largest:
-            return 0
-        settings[names[number]] = value
-        return 1
-
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(mallopt=mallopt))
-    assert keep_freed_memory() == bool(expected)
-    assert settings == expected

@@ -17,7 +17,8 @@ from dkae_study.results import read_runs
 from study.tests.helpers import changed, fail, run, succeed
 from study.tests.report.invented import invent_runs, write_runs
 
-SMALL = "reproduce tradeoff --scale smoke --recipe network --seeds 1 --out".split()
+ONE = ["--scale", "smoke", "--recipe", "network", "--seeds", "1"]
+SMALL = ["reproduce", "tradeoff", *ONE, "--out"]
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,7 @@ def test_list_names_every_experiment_with_its_place_in_the_paper():
     for line, experiment in zip(lines, PAPER.experiments, strict=True):
         assert line.split()[0] == experiment.name
         assert experiment.reference in line
+    assert "did you mean 'lambda'?" in fail("reproduce", "--list", "lamda")
     (line,) = succeed("reproduce", "--list", "lambda").stdout.splitlines()
     assert line.startswith("lambda ")
 
@@ -292,7 +294,7 @@ def test_what_is_no_demo(content, tmp_path):
         ("reproduce --jobs 0", 2, "not in the range"),
         ("reproduce --recipe papre", 2, "'papre' is not one of"),
         ("reproduce --scale huge", 2, "'huge' is not one of 'smoke', 'demo'"),
-        ("reproduce lamda --dry-run", 1, "experiment='lamda' is not known: did you mean 'lambda'"),
+        ("reproduce lamda --dry-run", 1, "'lamda' is not known"),
         ("reproduce tradeoff --scale smoke -o file", 2, "is a file"),
         ("reproduce tradeoff --scale smoke -o file/study", 1, "Not a directory"),
         ("report", 2, "Missing argument 'FOLDER'"),
@@ -300,7 +302,7 @@ def test_what_is_no_demo(content, tmp_path):
         ("report empty", 1, "there are no results of the study"),
         ("report empty/no", 1, "there is no folder"),
         ("report empty -o empty", 2, "is a directory"),
-        ("report empty -o empty/no/page.html", 2, "does not exist: make it"),
+        ("report empty -o empty/no/page.html", 1, "does not exist: make it"),
         ("report empty --figures file", 2, "is a file"),
     ],
 )

@@ -10,12 +10,10 @@ from dkae_study.declaration.contrasts import contrast_recipes as contrast_any
 from dkae_study.experiments.sweeps import ALIGNMENT_WEIGHTS
 from dkae_study.paper import PAPER
 from dkae_study.report.contrasts import _sides
-from dkae_study.results import select
 from hypothesis import given
 from hypothesis import strategies as st
 
 from study.tests.helpers import invented
-from study.tests.report.invented import invent_runs
 
 CONTRASTS = [(e.name, contrast) for e in PAPER.experiments for contrast in e.contrasts]
 OPPOSITE = {"better": "worse", "worse": "better"}
@@ -77,17 +75,6 @@ def test_along_an_axis_every_value_counts(network, expected):
     assert [e.mean for e in difference.first] == [1.0, 2.0]
 
 
-def test_what_is_unclear_at_some_values_is_decided_by_the_others():
-    paper, network = [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]], [[0.5, 0.4, 0.6], [1.0, 3.1, 1.9]]
-    runs = [
-        invented("lambda", {"x": x}, seed, point, recipe)
-        for recipe, values in {"paper": paper, "network": network}.items()
-        for point, numbers in zip((10, 50), values, strict=True)
-        for seed, x in enumerate(numbers)
-    ]
-    assert contrast_recipes(LOSS, runs).change == "better"
-
-
 def test_kernel_pca_that_never_gets_nearer_counts_beyond_its_curve():
     crossing = find("m from which")
     runs = [
@@ -97,12 +84,6 @@ def test_kernel_pca_that_never_gets_nearer_counts_beyond_its_curve():
     ]
     difference = contrast_recipes(crossing, runs)
     assert (difference.first[0].mean, difference.second[0].mean) == (2.5, 3.5)
-
-
-def test_values_stand_in_the_order_of_the_axis():
-    points = [1000, 10, 50]
-    difference = contrast_recipes(LOSS, runs_of([3.0, 1.0, 2.0], [3.0, 1.0, 2.0], points=points))
-    assert [e.mean for e in difference.second] == [1.0, 2.0, 3.0]
 
 
 numbers = st.lists(st.floats(-10, 10), min_size=3, max_size=3)
@@ -119,13 +100,6 @@ def test_laws(a, b):
 def test_no_pair_no_difference():
     assert contrast_recipes(LOSS, []) is None
     assert contrast_recipes(LOSS, runs_of([1.0], [])) is None
-
-
-@pytest.mark.parametrize(
-    ("experiment", "contrast"), CONTRASTS, ids=lambda value: getattr(value, "text", value)
-)
-def test_each_finds_its_number_in_the_runs_of_its_experiment(experiment, contrast):
-    assert contrast_recipes(contrast, select(invent_runs(), experiment)) is not None
 
 
 def scores_of(experiment, quality):

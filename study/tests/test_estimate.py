@@ -20,11 +20,6 @@ from dkae.networks import Autoencoder, Layer
 from study.tests.helpers import EXPERIMENTS, SMOKE
 
 
-def test_operations_of_a_step_by_hand():
-    # Up and down through 3 x 2 weights for 5 rows, a product and a sum each, and twice that back.
-    assert step_operations([3, 2], 5) == 5 * (3 * 2) * 2 * 2 * 3
-
-
 def test_operations_of_a_step_are_those_that_torch_counts():
     k, sizes = 8, [64, 32, 48, 24]
     layers = [

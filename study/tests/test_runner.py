@@ -25,7 +25,6 @@ from dkae_study.experiments.sweeps import ALIGNMENT_WEIGHTS
 from dkae_study.paper import PAPER
 from dkae_study.results import read_run, read_runs, write_run
 
-from dkae.kernels import ProbabilisticClusterKernel
 from dkae.spectral import KernelPCA
 from study.tests.helpers import SMOKE, Quiet, changed, run_study
 
@@ -132,12 +131,6 @@ def test_what_no_network_changes_is_measured_once_for_all_recipes(smoke, tmp_pat
             other = read_run(smoke / f"{run.job.name}.json")
             assert (run.scores, run.pictures) == (other.scores, other.pictures)
     assert n_fits[ALL] == n_fits["network",] > 0
-
-
-def test_a_plan_writes_nothing(tmp_path):
-    plan = make_plan(PAPER, SMOKE, tmp_path / "out", ["lambda"], n_seeds=1)
-    assert len(plan.todo) == len(ALL) * len(ALIGNMENT_WEIGHTS)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_layers_below_the_code_are_part_of_the_plan(tmp_path):
@@ -282,27 +275,6 @@ class TestSeveralNetworksAtOnce:
         # Of each of the two networks at most an epoch of ten steps was lost.
         assert n_steps <= reporter.n_steps <= n_steps + 2 * 10
         assert_same(tmp_path, smoke, "lambda-network-0.9-seed0.json")
-
-    def test_a_worker_that_is_interrupted_ends_the_study(self, tmp_path):
-        class Impatient(Quiet):
-            def on_step_end(self, trainer, phase):
-                super().on_step_end(trainer, phase)
-                if self.n_steps == 60:
-                    raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            run_study(tmp_path, ["lambda"], ["network"], reporter=Impatient(), n_jobs=2)
-
-    def test_a_few_seeds_make_each_kernel_once(self, tmp_path, monkeypatch):
-        fits = []
-        fit = ProbabilisticClusterKernel.fit
-        monkeypatch.setattr(
-            ProbabilisticClusterKernel,
-            "fit",
-            lambda self, X: fits.append(self.random_state) or fit(self, X),
-        )
-        assert run_study(tmp_path, ["tradeoff"], ["network"], n_seeds=4, n_jobs=2) == []
-        assert sorted(fits) == [0, 1, 2, 3]
 
     @pytest.mark.parametrize(("wanted", "n_jobs"), [(None, 4), (2, 2)])
     def test_how_many(self, monkeypatch, wanted, n_jobs):

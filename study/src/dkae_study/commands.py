@@ -120,8 +120,8 @@ def reproduce(
 ) -> None:
     """Run the experiments of the paper; all of them, or those that are named.
 
-    Writes one JSON file for each run. What is done is skipped, and what was interrupted goes on
-    from its last checkpoint, so the same command can be called until all is there.
+    Writes one JSON file for each run. The same command skips finished runs and resumes an
+    interrupted one from its last checkpoint.
     """
     from dkae_study.engine.allocation import keep_freed_memory
     from dkae_study.engine.estimate import describe
@@ -137,7 +137,7 @@ def reproduce(
     folder = Path("results") / scale if out is None else out
     keep_freed_memory()  # before the estimate, which is then timed as the study will run
     plan = make_plan(PAPER, PAPER.scale(scale), folder, names, recipes, seeds)
-    if plan.todo and not dry_run:  # results are never replaced: what is there is done
+    if plan.todo and not dry_run:  # results are never replaced
         folder.mkdir(parents=True, exist_ok=True)
         check_output(plan.todo[0].path, force=False)
     n_jobs = choose_jobs(jobs)
@@ -187,7 +187,7 @@ def _run(plan: Plan, n_jobs: int) -> None:
         failures = run_plan(plan, progress, n_jobs)
     except KeyboardInterrupt:
         raise Interrupted(
-            "interrupted; what is done is kept, and the same command goes on from here"
+            "interrupted; finished work is kept, and the same command goes on from here"
         ) from None
     finally:
         progress.stop_bar()

@@ -13,13 +13,13 @@ Verdict = Literal["better", "reproduced", "not reproduced", "holds", "does not h
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the results say of a claim."""
+    """The verdict of the results on a claim."""
 
     #: Our numbers, with an interval where there are several seeds.
     ours: str
     verdict: Verdict
     n_seeds: int
-    #: The rule by which it was decided, and what else a reader must know.
+    #: The rule by which it was decided, and other notes for the reader.
     note: str = ""
 
 
@@ -42,5 +42,5 @@ def verdict(holds: bool, better: bool = False) -> Verdict:
 
 
 def own_verdict(holds: bool) -> Verdict:
-    """Return the verdict on a claim of ours."""
+    """Return the verdict on one of our own claims."""
     return "holds" if holds else "does not hold"

@@ -21,7 +21,7 @@ _NOT_OF_A_SCALE = ("summary", "n_seeds", "caution", "settings", "axes", "schedul
 
 
 def estimator_config(estimator: DeepKernelizedAutoencoder) -> dict[str, Any]:
-    """Return the parameters that a network depends on; a phase that is left out is none of them."""
+    """Return the parameters that a network depends on, without phases that are left out."""
     return {
         name: _plain(value)
         for name, value in estimator.get_params(deep=False).items()

@@ -13,7 +13,7 @@ from typing import Literal
 from dkae_study.results import Estimate, Point, Run, estimate, select
 from dkae_study.results.numbers import follow
 
-#: What is paired: a seed and, in a sweep, a value of the axis.
+#: The key of a pair: a seed and, in a sweep, a value of the axis.
 Key = tuple[int, Point | None]
 Numbers = Callable[[Sequence[Run]], Mapping[Key, float]]
 Change = Literal["better", "no clear difference", "worse", "mixed"]
@@ -33,7 +33,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Difference:
-    """What the runs say of a contrast: one estimate for each value of the axis."""
+    """A contrast in the runs: one estimate for each value of the axis."""
 
     contrast: Contrast
     first: list[Estimate]
@@ -86,7 +86,7 @@ def _along_the_axis(key: Key) -> tuple[float, int]:
 
 
 def score(*path: str, minus: str | None = None) -> Callable[[Sequence[Run]], dict[Key, float]]:
-    """Return what finds the number at a path of the scores, less another score beside it."""
+    """Return a function that finds the number at a path of the scores, less another score there."""
 
     def numbers(runs: Sequence[Run]) -> dict[Key, float]:
         found: dict[Key, float] = {}

@@ -48,7 +48,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure and what is said of it."""
+    """A figure with its texts."""
 
     #: Names its file, and its parts inside a page.
     name: str

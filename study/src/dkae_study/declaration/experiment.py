@@ -64,7 +64,7 @@ class Experiment:
 
     name: str
     title: str
-    #: What is done, in a sentence or two.
+    #: The experiment in a sentence or two.
     summary: str
     #: The networks that a job needs, by the names under which `measure` finds them.
     networks: Callable[[Scale, Job], dict[str, NetworkSpec]]

@@ -1,1 +1,1 @@
-"""Plans and runs a study: what is done stays done, what fails does not stop the rest."""
+"""Plans and runs a study: finished runs are kept, and a failure does not stop the rest."""

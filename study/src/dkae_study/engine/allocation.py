@@ -18,14 +18,14 @@ _LARGEST = (1024 * _MIB, 32 * _MIB)
 
 
 def keep_freed_memory() -> bool:
-    """Let this process keep what it frees, up to 1 GiB, and say whether that is possible here.
+    """Let this process keep what it frees, up to 1 GiB, and return whether that is possible here.
 
     It is with glibc. The setting holds until the process ends, so it is for a program that spends
     its life in training, such as ``dkae reproduce``, and not for a library to set unasked. Threads
     that have allocated before may go on as they did.
     """
     mallopt = _of_the_c_library("mallopt")
-    # Without this one the others do harm: they end that glibc adapts it to what is asked for.
+    # Without this one the others do harm: glibc no longer adapts it to the requests.
     if mallopt is None or not any(mallopt(_M_MMAP_THRESHOLD, size) for size in _LARGEST):
         return False
     # One arena for all threads, because those of threads hold 64 MiB at most.
@@ -33,7 +33,7 @@ def keep_freed_memory() -> bool:
 
 
 def give_back_freed_memory() -> None:
-    """Give what is free back to the system once, where that is possible."""
+    """Return free memory to the system once, where that is possible."""
     malloc_trim = _of_the_c_library("malloc_trim")
     if malloc_trim is not None:
         malloc_trim(ctypes.c_size_t(0))

@@ -1,4 +1,4 @@
-"""The plan of a study in words: what is to be done, and about how long it takes here."""
+"""The plan of a study in words: the jobs, and about how long they take here."""
 
 from __future__ import annotations
 

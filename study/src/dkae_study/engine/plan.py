@@ -1,4 +1,4 @@
-"""What is to be done, and what is done already: every job resolved once, nothing written."""
+"""The plan of a study: every job resolved once, finished ones found, nothing written."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done, and what is done already."""
+    """Jobs to run, and those that are done already."""
 
     study: Study
     scale: Scale
@@ -62,7 +62,7 @@ def make_plan(
     recipes: Sequence[str] = (),
     n_seeds: int | None = None,
 ) -> Plan:
-    """Find out what is done in the folder and what is not.
+    """Find the jobs that are done in the folder, and those that are not.
 
     Without names all experiments, and without recipes all of them.
     """
@@ -113,8 +113,8 @@ def _refuse_other_scales(scale: Scale, folder: Path) -> None:
             found = read_run(path).scale
             if found != scale.name:
                 raise ValueError(
-                    f"{path} is a result of the scale {found}, and those of {scale.name} do not "
-                    f"belong beside it: pass another --out, or --scale {found}"
+                    f"{path} is a result of the scale {found}, and those of {scale.name} "
+                    f"belong elsewhere: pass another --out, or --scale {found}"
                 )
 
 

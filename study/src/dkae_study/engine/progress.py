@@ -102,7 +102,7 @@ class NetworkProgress(Callback):
         description = f"{self._name}, {phase.name}"
         self._bars.reset(self._own, total=n_steps * self._step, description=description)
         self._bars.advance(self._own, n_done * self._step)
-        # Whatever was done before an interruption, also whole phases, counts as done.
+        # Steps before an interruption count as done, also whole phases.
         later = dict(list(training.items())[list(training).index(phase.name) + 1 :])
         self._go_on_to((n_steps - n_done) * self._step + operations_of(later))
 

@@ -76,7 +76,7 @@ def _processor() -> str:
 def peak_memory() -> Iterator[dict[str, float]]:
     """Give a dictionary that holds the process's peak memory in MB afterwards, where known.
 
-    Linux can start the peak anew; elsewhere nothing is said. What was freed before does not count.
+    Only Linux can start the peak anew. Memory that was freed before does not count.
     """
     found: dict[str, float] = {}
     give_back_freed_memory()

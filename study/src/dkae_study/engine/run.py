@@ -1,4 +1,4 @@
-"""Runs the jobs of a plan: what is done stays done, what fails does not stop the rest.
+"""Runs the jobs of a plan: finished ones are kept, and a failure does not stop the rest.
 
 A job trains the networks that it needs, or takes them from the cache, measures, and writes one
 result file. Everything is kept as soon as it is made: after Ctrl-C or a killed process the next
@@ -27,7 +27,7 @@ from dkae_study.results import Job, Run, write_run
 
 
 class Reporter(Observer, Protocol):
-    """Is told how a study goes on."""
+    """Follows a study."""
 
     def finished(self, job: Job, seconds: float, error: str | None) -> None: ...
 
@@ -42,11 +42,11 @@ class Failure:
 
 
 def run_plan(plan: Plan, reporter: Reporter, n_jobs: int = 1) -> list[Failure]:
-    """Run all that is to be done, `n_jobs` networks at once, and return what failed."""
+    """Run the jobs of a plan, `n_jobs` networks at once, and return the failures."""
     provenance.commit()
     plan.workshop.cache.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
-        # Every result has its losses, and the next call resumes what was interrupted.
+        # Every result has its losses, and the next call resumes an interrupted one.
         warnings.filterwarnings("ignore", category=ConvergenceWarning)
         # The limit holds for all of the process: without it, what is measured while a network is
         # trained would differ in its last digits.
@@ -62,7 +62,7 @@ def run_plan(plan: Plan, reporter: Reporter, n_jobs: int = 1) -> list[Failure]:
 def _try(
     plan: Plan, assignment: Assignment, reporter: Reporter, train: Train, n_jobs: int
 ) -> Failure | None:
-    """Run one job and write its result, or return why there is none."""
+    """Run one job and write its result, or return the failure."""
     job, start, error, failure = assignment.job, time.perf_counter(), None, None
     try:
         write_run(_run(plan.workshop, assignment, train, n_jobs), assignment.path)

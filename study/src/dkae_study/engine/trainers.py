@@ -1,8 +1,7 @@
 """Trains the networks of a study ahead of the jobs that measure them, several at once.
 
 torch by itself divides every product among all cores, which wait for the slowest at its end. A
-study has many networks: with one on each core nobody waits, least of all where other processes
-use the cores too.
+study has many networks: with one on each core no core waits, least of all beside other processes.
 """
 
 from __future__ import annotations

@@ -39,11 +39,11 @@ class Workshop:
     Parameters
     ----------
     study : Study
-        What is made.
+        Its data, kernel, recipes and experiments.
     scale : Scale
         How large everything is.
     cache : Path
-        Folder for what can be used again.
+        Folder for trained networks.
     """
 
     def __init__(self, study: Study, scale: Scale, cache: Path) -> None:
@@ -179,7 +179,7 @@ def _read_note(path: Path) -> dict[str, Any]:
         note: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(
-            f"{path} in the cache is damaged ({error}): delete it with the network beside it, "
+            f"{path} in the cache is damaged ({error}): delete it with its network, "
             "which is then trained anew"
         ) from error
     return note

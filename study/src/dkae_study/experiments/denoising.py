@@ -207,7 +207,7 @@ DENOISING = Experiment(
     paper_values=PAPER,
     assumptions=(
         "The noise is not clipped: clipping alone takes the noisy input below both values of the "
-        "paper. Clipped input is judged beside it.",
+        "paper. Clipped input is judged too.",
         "Networks and mixtures learn from all digits, components and pre-image from the clean "
         "training rows of the classes that are denoised, or of all ten.",
         f"The pre-image has α = {ALPHA}, as the paper found, or the best α on a part of the clean "
@@ -229,8 +229,8 @@ DENOISING = Experiment(
         "With three times the steps of the scale laptop dkAE + PCA denoises worse, not better "
         "(study/benchmarks/flat_middle.py, one seed). Where training is shorter than in the paper, "
         "a lower error than there is no merit: no level is called better here.",
-        "Clipping shifts what was 0 to 0.1 in the mean; at the scale laptop that turns the "
-        "comparison round. The paper does not speak of it.",
+        "Clipping shifts a black pixel to 0.1 on average; at the scale laptop that turns the "
+        "comparison round. The paper does not mention it.",
     ),
     claims=(
         Claim(

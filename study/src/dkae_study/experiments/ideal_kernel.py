@@ -238,7 +238,7 @@ IDEAL_KERNEL = Experiment(
     ),
     differences=(
         "The level of L_c(P, K_I) is set by how the mixtures' variances are regularised, which the "
-        "paper does not state; the table has it for 1e-6 beside the 1e-3 that is used here.",
+        "paper does not state; the table has it for 1e-6 too; the study uses 1e-3.",
         "Intervals are ours; the paper has one run.",
         "Codes that give the prior back exactly are as far from the ideal kernel as it is. So a "
         "larger gap between the two than in the paper may come from less training, and is not "

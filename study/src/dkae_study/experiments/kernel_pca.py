@@ -47,7 +47,7 @@ def _measure(workshop: Workshop, job: Job, models: Models) -> Outcome:
 
 
 class _Curve(NamedTuple):
-    """Rows, the kernel's Gram matrix, and L_c of kernel PCA for each m: what no network changes."""
+    """Rows, the kernel's Gram matrix, and L_c of kernel PCA for each m."""
 
     X: NDArray[Any]
     gram: Gram

@@ -141,7 +141,7 @@ def _judge_flat_middle(runs: Sequence[Run]) -> Judgement | None:
 
 
 def _in_the_middle(loss: str) -> Callable[[Sequence[Run]], dict[Key, float]]:
-    """Return the validation loss for λ from 0.1 to 0.9, the range that the paper speaks of."""
+    """Return the validation loss for λ from 0.1 to 0.9, the range that the paper calls constant."""
 
     def numbers(runs: Sequence[Run]) -> dict[Key, float]:
         everywhere = score("validation", loss)(runs)

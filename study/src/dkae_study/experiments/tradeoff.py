@@ -93,7 +93,7 @@ def _judge_mse(runs: Sequence[Run]) -> Judgement | None:
         f"{mse:.4f}",
         own_verdict(mse < MSE_AIM),
         len(runs),
-        "An aim of ours; the paper prints no such number.",
+        "Our own aim; the paper prints no such number.",
     )
 
 

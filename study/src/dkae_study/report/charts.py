@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from dkae.plotting import BLUE, GREEN, PURPLE, VERMILLION
 from dkae_study.results import Estimate
 
-#: What captions say of the intervals.
+#: The words of captions on intervals.
 BARS = "Bars: 95 % interval over the seeds, where there are several."
 
 
@@ -53,7 +53,7 @@ def legend_above(figure: Figure, n_columns: int = 4) -> None:
 
 
 def draw_row_dots(ax: Axes, found: Mapping[str, Sequence[Estimate | None]]) -> None:
-    """Draw a dot for each recipe in each row, with its interval; nothing where there is none."""
+    """Draw a dot for each recipe in each row, with its interval."""
     for k, (recipe, look) in enumerate(looks_of(list(found)).items()):
         # Apart, because dots of recipes may else be one.
         shift = 0.28 * (k - (len(found) - 1) / 2)

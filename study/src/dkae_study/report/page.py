@@ -36,7 +36,7 @@ from dkae_study.results.numbers import format_point
 
 @dataclass(frozen=True)
 class Decision:
-    """A claim, and what the runs of each recipe say of it; None where they are missing."""
+    """A claim and its verdict for each recipe; None where runs are missing."""
 
     claim: Claim
     judgements: dict[str, Judgement | None]
@@ -58,7 +58,7 @@ class Section:
     command: str
 
     def is_partial(self, recipe: str) -> bool:
-        """Say whether runs of the recipe are missing: verdicts may change with them."""
+        """Return whether runs of the recipe are missing: verdicts may change with them."""
         return any(job.recipe == recipe for job in self.missing)
 
     def verdict(self, decision: Decision, recipe: str) -> str:

@@ -15,7 +15,7 @@ _LAST_BYTES = 1000
 
 
 def is_own_page(path: Path) -> bool:
-    """Say whether a file is a page that was made here, and can be made again."""
+    """Return whether a file is a page that was made here, and can be made again."""
     if not path.is_file():
         return False
     with path.open("rb") as file:

@@ -15,7 +15,7 @@ _N_LISTED = 8
 
 
 def provenance_of(runs: Sequence[Run]) -> dict[str, str]:
-    """Return what is to be said of all runs together."""
+    """Return a summary of all runs."""
     records = [run.provenance for run in runs]
     networks = {model.get("hash"): model for run in runs for model in run.models.values()}
     memory = [float(record.get("peak_memory_mb") or 0) for record in records]

@@ -23,7 +23,7 @@ _PAGE_COLORS = {
     PURPLE: "var(--purple)",
 }
 
-#: The font of the page, and what looks like it where there is none.
+#: The font of the page, and fallbacks.
 FONTS = "system-ui, 'Helvetica Neue', Arial, sans-serif"
 
 #: L_c, N_c, K_AE: a letter with an index.

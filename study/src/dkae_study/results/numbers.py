@@ -52,7 +52,7 @@ class Estimate:
         return self.mean + (self.half_width or 0.0)
 
     def is_above(self, value: float) -> bool:
-        """Say whether there is an interval, and all of it lies above a value."""
+        """Return whether there is an interval that lies above a value."""
         return self.half_width is not None and self.low > value
 
 

@@ -1,4 +1,4 @@
-"""One JSON file for each run: what was done, where, with what, and what came out."""
+"""One JSON file for each run: its settings, provenance, networks and scores."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Run:
 
     @property
     def job(self) -> Job:
-        """What was run."""
+        """The job of the run."""
         return Job(self.experiment, self.recipe, self.seed, self.point)
 
 
@@ -92,7 +92,7 @@ def read_run(path: Path) -> Run:
 
 
 def _check_fields(run: Run) -> None:
-    """Refuse a run in which something else stands where a name or a table of names belongs."""
+    """Raise if a field of a run is not of its type."""
     for tables in ({name: getattr(run, name) for name in _TABLES}, run.models):
         for name, table in tables.items():
             if not isinstance(table, dict):
