@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import json
 import statistics
-import time
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
 from dkae_study.engine.provenance import machine
+from measuring import make_parser, save, timed
 from torch import Tensor
 
 from dkae.alignment import (
@@ -33,7 +33,6 @@ from dkae.alignment import (
     von_neumann,
 )
 
-RESULTS = Path(__file__).parent / "results" / "alignment_measures.json"
 REPEATS = 20
 N_ROWS, N_BLOCK_ROWS = 3000, 200
 #: L_c of the best codes of low rank, and those at which the gradients are compared.
@@ -57,14 +56,16 @@ def cost(k: int) -> dict[str, Any]:
     seconds: dict[str, list[float]] = {name: [] for name in MEASURES}
     for _ in range(1 + REPEATS):
         for name, measure in MEASURES.items():
-            start = time.perf_counter()
-            torch.autograd.grad(measure(code_gram, prior), code_gram)
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(timed(partial(_step, measure, code_gram, prior))[0])
     median = {name: statistics.median(times[1:]) for name, times in seconds.items()}
     return {
         "milliseconds": {name: round(1e3 * s, 2) for name, s in median.items()},
         "times_frobenius": {name: round(s / median["frobenius"], 1) for name, s in median.items()},
     }
+
+
+def _step(measure: Measure, code_gram: Tensor, prior: Tensor) -> None:
+    torch.autograd.grad(measure(code_gram, prior), code_gram)
 
 
 def rounding(k: int = 500) -> dict[str, dict[str, float]]:
@@ -112,7 +113,7 @@ def moved(codes: Tensor, direction: Tensor, prior: Tensor, loss: float) -> Tenso
     return codes + low * direction
 
 
-def bias() -> dict[str, Any]:
+def bias(n_passes: int) -> dict[str, Any]:
     """Return the cosines of the mean gradients over blocks with the gradient of all pairs."""
     features = soft_clusters()
     prior, best = features @ features.T, best_codes(features)
@@ -128,19 +129,21 @@ def bias() -> dict[str, Any]:
         codes = moved(best, direction, prior, loss)
         whole = gradient(frobenius, codes, prior)
         results[f"cosine at L_c = {loss:g}"] = {
-            measure.__name__: round(cosine(mean_gradient(measure, codes, prior), whole), 3)
+            measure.__name__: round(
+                cosine(mean_gradient(measure, codes, prior, n_passes), whole), 3
+            )
             for measure in (frobenius, offdiagonal)
         }
     return results
 
 
-def mean_gradient(measure: Measure, codes: Tensor, prior: Tensor) -> Tensor:
+def mean_gradient(measure: Measure, codes: Tensor, prior: Tensor, n_passes: int) -> Tensor:
     """Return the gradient averaged over random blocks; every row is in as many of them."""
     total = torch.zeros_like(codes)
-    for _ in range(N_PASSES):
+    for _ in range(n_passes):
         for rows in torch.randperm(N_ROWS).split(N_BLOCK_ROWS):
             total[rows] += gradient(measure, codes[rows], prior[rows][:, rows])
-    return total / N_PASSES
+    return total / n_passes
 
 
 def cosine(a: Tensor, b: Tensor) -> float:
@@ -149,14 +152,17 @@ def cosine(a: Tensor, b: Tensor) -> float:
 
 def main() -> None:
     """Measure cost, rounding and bias."""
+    parser = make_parser("alignment_measures", __doc__)
+    parser.add_argument("--passes", type=int, default=N_PASSES, help="over all rows, for the bias")
+    given = parser.parse_args()
     torch.manual_seed(0)
     results: dict[str, Any] = {f"cost, {k} rows": cost(k) for k in (200, 500)}
     results["rounding, 500 rows, by epsilon"] = rounding()
-    results["bias of blocks"] = bias()
+    results["bias of blocks"] = bias(given.passes)
     print(json.dumps(results, indent=1))
-    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    known = json.loads(given.results.read_text()) if given.results.exists() else {}
     here = f"{machine()['processor']}, {torch.get_num_threads()} threads"
-    RESULTS.write_text(json.dumps(known | {here: results}, indent=1) + "\n")
+    save(given.results, known | {here: results})
 
 
 if __name__ == "__main__":

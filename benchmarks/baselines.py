@@ -11,12 +11,10 @@ Two parts, each written to ``results/baselines.json`` when it is done:
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measuring import Saved, make_parser
 from sklearn.decomposition import PCA
 
 from dkae import metrics
@@ -25,19 +23,18 @@ from dkae.decoders import KernelRidgeDecoder
 from dkae.kernels import ProbabilisticClusterKernel
 from dkae.spectral import KernelPCA
 
-RESULTS = Path(__file__).parent / "results" / "baselines.json"
 SIZES = (2, 4, 8, 10, 16, 32, 64, 128)
 REGULARISERS = (1e-6, 1e-3)
 ALPHAS = (1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0, 5.0)
 NOISE = 0.25
 
 
-def curve(mnist: Any) -> dict[str, Any]:
+def curve(mnist: Any, mixtures: int) -> dict[str, Any]:
     """Return L_c over m, one fit for each kernel."""
     train, test = mnist.data[mnist.train], mnist.data[mnist.test]
     results = {}
     for reg in REGULARISERS:
-        kernel = ProbabilisticClusterKernel(reg_covar=reg, random_state=0)
+        kernel = ProbabilisticClusterKernel(mixtures, mixtures, reg_covar=reg, random_state=0)
         model = KernelPCA(max(SIZES), kernel=kernel, center=False, decoder="ridge", random_state=0)
         scores = model.fit_transform(train)[:3000]
         parts = {"train": (scores, train[:3000]), "test": (model.transform(test), test)}
@@ -48,7 +45,7 @@ def curve(mnist: Any) -> dict[str, Any]:
     return results
 
 
-def denoising(mnist: Any) -> dict[str, Any]:
+def denoising(mnist: Any, mixtures: int) -> dict[str, Any]:
     """Return the mean squared errors of denoised digits 5 and 6."""
     parts = [
         mnist.data[part][np.isin(mnist.target[part], (5, 6))]
@@ -66,7 +63,9 @@ def denoising(mnist: Any) -> dict[str, Any]:
     }
     kernels = {f"PCK, reg {r:g}": {"reg_covar": r} for r in (1e-6, 1e-3, 1e-2)}
     for name, params in {**kernels, "RBF": None}.items():
-        kernel = "rbf" if params is None else ProbabilisticClusterKernel(random_state=0, **params)
+        kernel: Any = "rbf"
+        if params is not None:
+            kernel = ProbabilisticClusterKernel(mixtures, mixtures, random_state=0, **params)
         for center in (False, True):
             model = KernelPCA(32, kernel=kernel, center=center, decoder="ridge", random_state=0)
             scores = model.fit_transform(train)
@@ -99,11 +98,17 @@ def _errors(model: Any, scores: Any, train: Any, parts: Any, noisy: Any) -> dict
 def main() -> None:
     """Run the parts that are named, or all of them."""
     parts = {"curve": curve, "denoising": denoising}
+    parser = make_parser("baselines", __doc__)
+    parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
+    parser.add_argument("--rows", type=int, help="rows of each part, for a trial")
+    parser.add_argument("--mixtures", type=int, default=30, help="G and Q of the cluster kernel")
+    given = parser.parse_args()
     mnist = load_mnist20k(scaled=True)
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for name in sys.argv[1:] or parts:
-        results[name] = parts[name](mnist)
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    rows = {p: getattr(mnist, p)[: given.rows] for p in ("train", "validation", "test")}
+    mnist = mnist._replace(**rows)
+    results = Saved(given.results, resume=True)
+    for name in given.parts:
+        results.add(name, parts[name](mnist, given.mixtures))
 
 
 if __name__ == "__main__":

@@ -12,37 +12,28 @@ Prints ratios with verdicts, and writes ``results/cluster_kernel.json``.
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from joblib import Parallel, delayed
+from measuring import make_parser, save, timed
 from sklearn.mixture import GaussianMixture
 from training_step import step_of
 
 from dkae.alignment import frobenius
 from dkae.datasets import load_mnist20k
 from dkae.kernels import ProbabilisticClusterKernel, ideal_kernel
-from dkae.training.sources import BatchSource
+from dkae.training import BatchSource
 
-RESULTS = Path(__file__).parent / "results" / "cluster_kernel.json"
 EVERY = 10
 REPEATS = 5
 
 
-def seconds(work: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 def in_turn(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, float]:
     """Return the best time of each side, measured one after the other, several times."""
-    times = [(seconds(ours), seconds(theirs)) for _ in range(REPEATS)]
+    times = [(timed(ours)[0], timed(theirs)[0]) for _ in range(REPEATS)]
     return min(t for t, _ in times), min(t for _, t in times)
 
 
@@ -67,7 +58,8 @@ def starts(kernel: ProbabilisticClusterKernel, X: np.ndarray) -> tuple[np.ndarra
     """Return the fit rows, the first means of every tenth mixture, and the first variance."""
     seed = np.random.RandomState(kernel.random_state).randint(np.iinfo(np.int32).max)
     sample = X[np.random.default_rng(seed).choice(len(X), 200, replace=False)].astype(np.float64)
-    pairs = [(q, g) for g in range(2, 31) for q in range(30)][::EVERY]
+    sizes, draws = range(2, kernel.max_components + 1), range(kernel.n_initializations)
+    pairs = [(q, g) for g in sizes for q in draws][::EVERY]
     rows = [np.random.default_rng([seed, q, g]).choice(200, g, replace=False) for q, g in pairs]
     varying = sample[:, np.ptp(sample, axis=0) > 0]
     return sample, rows, float(varying.var(axis=0).mean() + kernel.reg_covar)
@@ -80,9 +72,11 @@ def compare(name: str, ours: float, theirs: float, must: float, aim: float) -> d
     return {"ours": ours, "theirs": theirs, "ratio": round(ratio, 2), "verdict": verdict}
 
 
-def fit_and_posteriors(X: np.ndarray) -> tuple[dict[str, Any], ProbabilisticClusterKernel]:
-    """Compare the fit and the posteriors with both loops."""
-    kernel = ProbabilisticClusterKernel(random_state=0)
+def fit_and_posteriors(
+    X: np.ndarray, mixtures: int
+) -> tuple[dict[str, Any], ProbabilisticClusterKernel]:
+    """Compare the fit and the posteriors with all loops."""
+    kernel = ProbabilisticClusterKernel(mixtures, mixtures, random_state=0)
     sample, rows, variance = starts(kernel, X)
     d, X64, results, steps = X.shape[1], X.astype(np.float64), {}, {}
     plain, lean = [{}] * len(rows), [lean_params(len(r), d, variance) for r in rows]
@@ -108,7 +102,7 @@ def fit_and_posteriors(X: np.ndarray) -> tuple[dict[str, Any], ProbabilisticClus
             results[f"fit_{name}"] = compare(f"fit, {name}", ours, EVERY * theirs, 10, 30)
             ours, theirs = in_turn(lambda: kernel.on(X), probabilities)
             results[f"posteriors_{name}"] = compare(
-                f"posteriors of 20,000 rows, {name}", ours, EVERY * theirs, 10, 25
+                f"posteriors of {len(X):,} rows, {name}", ours, EVERY * theirs, 10, 25
             )
     results["mean_steps"] = steps
     print(f"mean steps of a fit: {steps}; the lean loop starts where ours does")
@@ -121,9 +115,10 @@ def fit_and_posteriors(X: np.ndarray) -> tuple[dict[str, Any], ProbabilisticClus
 
 
 def gram_blocks(kernel: ProbabilisticClusterKernel, X: np.ndarray) -> dict[str, Any]:
-    prior, rng = kernel.on(X[:2000]), np.random.default_rng(0)
+    X = X[:2000]
+    prior, rng = kernel.on(X), np.random.default_rng(0)
     dense = np.ascontiguousarray(prior.rows.posteriors.transposed().T)
-    batches = [rng.choice(2000, 200, replace=False) for _ in range(20)]
+    batches = [rng.choice(len(X), 200, replace=False) for _ in range(20)]
 
     def compact() -> None:
         for rows in batches:
@@ -143,7 +138,7 @@ def share_of_a_step(kernel: ProbabilisticClusterKernel, X: np.ndarray) -> float:
     X = X[:2000]
     prior, cpu = kernel.on(X), torch.device("cpu")
     rng = np.random.default_rng(0)
-    source = BatchSource(X, prior, np.arange(2000), np.arange(0), 200, "samples", rng, cpu)
+    source = BatchSource(X, prior, np.arange(len(X)), np.arange(0), 200, "samples", rng, cpu)
     step_once = step_of("paper", source.draw())
     block, step = in_turn(
         lambda: [source.draw() for _ in range(10)],
@@ -155,14 +150,14 @@ def share_of_a_step(kernel: ProbabilisticClusterKernel, X: np.ndarray) -> float:
     return share
 
 
-def distances_from_the_classes() -> list[float]:
+def distances_from_the_classes(mixtures: int) -> list[float]:
     """Return L_c(P, K_I) on the test part for five seeds; the paper has 1.0132."""
     mnist = load_mnist20k(scaled=True)
     train, test = mnist.data[mnist.train], mnist.data[mnist.test]
     ideal = ideal_kernel(mnist.target[mnist.test]).fit(test).gram(test)
     distances = []
     for seed in range(5):
-        kernel = ProbabilisticClusterKernel(random_state=seed).fit(train)
+        kernel = ProbabilisticClusterKernel(mixtures, mixtures, random_state=seed).fit(train)
         P, K_I = torch.from_numpy(kernel.gram(test)), torch.from_numpy(ideal)
         distances.append(round(frobenius(P, K_I).item(), 4))
     print(f"L_c(P, K_I) on the test part, five seeds: {distances} (paper: 1.0132)")
@@ -171,15 +166,19 @@ def distances_from_the_classes() -> list[float]:
 
 def main() -> None:
     """Run everything on MNIST-20k."""
-    X = load_mnist20k(scaled=True).data
-    results, kernel = fit_and_posteriors(X)
-    results["distances_from_the_classes"] = distances_from_the_classes()
+    parser = make_parser("cluster_kernel", __doc__)
+    parser.add_argument("--rows", type=int, help="rows at most, for a trial")
+    parser.add_argument("--mixtures", type=int, default=30, help="G and Q")
+    given = parser.parse_args()
+    X = load_mnist20k(scaled=True).data[: given.rows]
+    results, kernel = fit_and_posteriors(X, given.mixtures)
+    results["distances_from_the_classes"] = distances_from_the_classes(given.mixtures)
     prior = kernel.on(X)
     results["megabytes_of_20000_rows"] = round(prior.rows.posteriors.nbytes / 1e6, 1)
-    print(f"compact posteriors of 20,000 rows: {results['megabytes_of_20000_rows']} MB")
+    print(f"compact posteriors: {results['megabytes_of_20000_rows']} MB")
     results["gram_block"] = gram_blocks(kernel, X)
     results["share_of_a_training_step"] = round(share_of_a_step(kernel, X), 4)
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    save(given.results, results)
 
 
 if __name__ == "__main__":

@@ -15,39 +15,23 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
-from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from measuring import make_parser, save, start_peak, status, timed
 from scipy import sparse
 
-RESULTS = Path(__file__).parent / "results" / "spectral.json"
 N_COMPONENTS = 128
 REPEATS = 2
 
 
-def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
-    result = work()
-    return time.perf_counter() - start, result
-
-
-def status(field: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return 1024 * int(line.split()[1])
-    raise LookupError(field)
-
-
 def peak_beyond(work: Callable[[], Any]) -> tuple[float, int, Any]:
     """Return the time and the peak memory of some work, and its result."""
-    Path("/proc/self/clear_refs").write_text("5")  # start the peak anew
-    before = status("VmRSS")
-    time_of, result = seconds(work)
+    before = start_peak()
+    time_of, result = timed(work)
     return time_of, status("VmHWM") - before, result
 
 
@@ -70,10 +54,11 @@ def ours(train: sparse.csr_array, new: sparse.csr_array) -> dict[str, float]:
         np.column_stack([np.full(phi.shape[0], i), np.arange(phi.shape[0])])
         for i, phi in tables.items()
     )
-    KernelPCA(4, kernel=kernel, center=False, random_state=0).fit(old_ids[:2000])  # loads code
-    model = KernelPCA(N_COMPONENTS, kernel=kernel, center=False, random_state=0)
+    params = {"kernel": kernel, "center": False, "decoder": None, "random_state": 0}
+    KernelPCA(4, **params).fit(old_ids[:2000])  # loads code
+    model = KernelPCA(N_COMPONENTS, **params)
     fit, peak, _ = peak_beyond(lambda: model.fit(old_ids))
-    project, _ = seconds(lambda: model.transform(new_ids))
+    project, _ = timed(lambda: model.transform(new_ids))
     eigenvalues = model.eigenvalues_[[0, N_COMPONENTS - 1]].tolist()
     return {"fit": fit, "peak": peak, "project": project, "eigenvalues": eigenvalues}
 
@@ -87,15 +72,15 @@ def theirs(train: sparse.csr_array, new: sparse.csr_array) -> dict[str, float]:
     times = {}
 
     def fit() -> None:
-        times["gram"], gram = seconds(lambda: dense @ dense.T)
+        times["gram"], gram = timed(lambda: dense @ dense.T)
         model.fit(gram)
 
     def transform() -> None:
-        times["gram_new"], gram = seconds(lambda: dense_new @ dense.T)
+        times["gram_new"], gram = timed(lambda: dense_new @ dense.T)
         model.transform(gram)
 
     fit_time, peak, _ = peak_beyond(fit)
-    project, _ = seconds(transform)
+    project, _ = timed(transform)
     return {"fit": fit_time, "peak": peak, "project": project, **times}
 
 
@@ -105,11 +90,11 @@ def measure(side: str, folder: str) -> dict[str, Any]:
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def save_posteriors(folder: str, train: np.ndarray, new: np.ndarray) -> Any:
+def save_posteriors(folder: str, train: np.ndarray, new: np.ndarray, mixtures: int = 30) -> Any:
     """Fit the kernel, write the posteriors."""
     from dkae.kernels import ProbabilisticClusterKernel
 
-    kernel = ProbabilisticClusterKernel(random_state=0).fit(train)
+    kernel = ProbabilisticClusterKernel(mixtures, mixtures, random_state=0).fit(train)
     for name, X in {"train": train, "new": new}.items():
         sparse.save_npz(f"{folder}/{name}.npz", kernel.feature_matrix(X), compressed=False)
     return kernel
@@ -120,8 +105,8 @@ def our_products(kernel: Any, train: np.ndarray, new: np.ndarray) -> dict[str, f
     prior, rows = kernel.on(train), np.arange(len(train))
     other = kernel.on(new)
     return {
-        "gram": seconds(lambda: [prior.block(rows, part) for part in np.split(rows, 10)])[0],
-        "gram_new": seconds(lambda: other.product(prior))[0],
+        "gram": timed(lambda: [prior.block(rows, part) for part in np.split(rows, 10)])[0],
+        "gram_new": timed(lambda: other.product(prior))[0],
     }
 
 
@@ -134,14 +119,14 @@ def verdict(name: str, ours: float, theirs: float, unit: str, must: float) -> di
     return {"ours": ours, "theirs": theirs, "ratio": round(ratio, 2), "verdict": word}
 
 
-def compare() -> dict[str, Any]:
+def compare(n_rows: int | None, mixtures: int) -> dict[str, Any]:
     """Measure both sides on 14,000 rows in turn."""
     from dkae.datasets import load_mnist20k
 
     mnist = load_mnist20k(scaled=True)
     with TemporaryDirectory() as folder:
-        data = mnist.data[mnist.train], mnist.data[mnist.test]
-        helped = our_products(save_posteriors(folder, *data), *data)
+        data = mnist.data[mnist.train[:n_rows]], mnist.data[mnist.test[:n_rows]]
+        helped = our_products(save_posteriors(folder, *data, mixtures), *data)
         runs = [(measure("ours", folder), measure("theirs", folder)) for _ in range(REPEATS)]
     best = [
         {key: min(run[key] for run in side) for key in side[0]} for side in zip(*runs, strict=True)
@@ -177,18 +162,25 @@ def at_full_size(mnist: Path) -> dict[str, Any]:
     return result
 
 
-if __name__ == "__main__":
-    parser = ArgumentParser(description=__doc__)
+def main() -> None:
+    """Measure, print, write; or one side, with ``--side``."""
+    parser = make_parser("spectral", __doc__)
     parser.add_argument("--side", choices=["ours", "theirs"])
     parser.add_argument("--folder")
     parser.add_argument("--mnist", type=Path)
-    arguments = parser.parse_args()
-    if arguments.side:
-        parts = (sparse.load_npz(f"{arguments.folder}/{name}.npz") for name in ("train", "new"))
-        print(json.dumps({"ours": ours, "theirs": theirs}[arguments.side](*parts)))
-    else:
-        results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        results |= compare()
-        if arguments.mnist:
-            results["rows_60000"] = at_full_size(arguments.mnist)
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    parser.add_argument("--rows", type=int, help="rows at most, for a trial")
+    parser.add_argument("--mixtures", type=int, default=30, help="G and Q of the cluster kernel")
+    given = parser.parse_args()
+    if given.side:
+        parts = (sparse.load_npz(f"{given.folder}/{name}.npz") for name in ("train", "new"))
+        print(json.dumps({"ours": ours, "theirs": theirs}[given.side](*parts)))
+        return
+    results = json.loads(given.results.read_text()) if given.results.exists() else {}
+    results |= compare(given.rows, given.mixtures)
+    if given.mnist:
+        results["rows_60000"] = at_full_size(given.mnist)
+    save(given.results, results)
+
+
+if __name__ == "__main__":
+    main()
