@@ -3,10 +3,8 @@
 import subprocess
 import sys
 
-import pytest
 from click.testing import CliRunner
 
-import dkae
 from dkae import DeepKernelizedAutoencoder
 from dkae.cli import main
 
@@ -20,10 +18,6 @@ EXAMPLES = [
     for line in command.epilog.splitlines()
     if line.strip().startswith("dkae ")
 ]
-#: For what comes with version 0.3 of the maps.
-needs_maps = pytest.mark.skipif(
-    not hasattr(dkae, "InvertibleNystroem"), reason="needs the three maps"
-)
 
 
 def run(*args):

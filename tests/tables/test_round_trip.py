@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dkae.tables import Column, Layout, Table, TableReader, open_writer, read_table
+from dkae.tables import Column, Layout, Table, TableReader, open_writer
+from tests.tables.helpers import full_disk, read_table
 
 # Each example overwrites the same file, so sharing tmp_path between examples is harmless.
 shares_tmp_path = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -60,7 +61,7 @@ def assert_same(back, table):
     assert back.names == table.names
     for found, expected in ((back.index, table.index), (back.label, table.label)):
         assert found.name == expected.name
-        assert found.values.to_pylist() == expected.values.tolist()
+        assert list(found.values) == expected.values.tolist()
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -102,8 +103,8 @@ LAYOUT = Layout(index="id", label="kind")
 @pytest.fixture
 def small_pieces(monkeypatch):
     """Let a piece have about 30 rows."""
-    monkeypatch.setattr("dkae.tables.text.BLOCK_BYTES", 1200)
-    monkeypatch.setattr("dkae.tables.entries.N_PIECE_NUMBERS", 100)
+    monkeypatch.setattr("dkae.tables.arrow.BLOCK_BYTES", 1200)
+    monkeypatch.setattr("dkae.tables.reader.N_PIECE_NUMBERS", 100)
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -129,9 +130,9 @@ def test_a_stream_is_the_whole(ending, out, tmp_path):
 def test_a_large_table_is_spooled(ending, tmp_path, monkeypatch):
     source = write(tmp_path / f"t{ending}", LONG)
     layout = Layout(columns="2,1", label="0") if ending == ".npy" else LAYOUT
-    whole = TableReader(source, layout, scale=2).read_or_spool()
-    monkeypatch.setattr("dkae.tables.reader.SPOOLED_BYTES", 1)
-    spooled = TableReader(source, layout, scale=2).read_or_spool()
+    whole = read_table(source, layout, scale=2)
+    monkeypatch.setattr("dkae.tables.reader.HELD_BYTES", 1000)
+    spooled = read_table(source, layout, scale=2)
     assert isinstance(spooled.rows, np.memmap)
     assert not isinstance(whole.rows, np.memmap)
     np.testing.assert_array_equal(spooled.rows, whole.rows)
@@ -140,11 +141,8 @@ def test_a_large_table_is_spooled(ending, tmp_path, monkeypatch):
 
 def test_a_mapped_array_is_not_read_whole(tmp_path, small_pieces):
     source = write(tmp_path / "a.npy", LONG)
-    assert isinstance(TableReader(source).read().rows, np.memmap)
-    assert isinstance(TableReader(source).read_or_spool().rows, np.memmap)
-    assert TableReader(source, scale=2).read_or_spool().rows[:1].tolist() == [
-        (LONG.rows[0] / 2).tolist()
-    ]
+    assert isinstance(read_table(source).rows, np.memmap)
+    assert read_table(source, scale=2).rows[:1].tolist() == [(LONG.rows[0] / 2).tolist()]
     assert [len(piece.rows) for piece in TableReader(source)][:2] == [33, 33]
 
 
@@ -162,16 +160,10 @@ def test_a_scale_out_of_range_is_an_error(scale, tmp_path):
 
 
 def test_a_full_disk_names_the_folder(tmp_path, monkeypatch):
-    resource = pytest.importorskip("resource")
     source = write(tmp_path / "t.csv", LONG)
-    monkeypatch.setattr("dkae.tables.reader.SPOOLED_BYTES", 1)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (512, hard))
-    try:
-        with pytest.raises(OSError, match=r"rows do not fit into .*: set TMPDIR"):
-            TableReader(source, LAYOUT).read_or_spool()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    monkeypatch.setattr("dkae.tables.reader.HELD_BYTES", 1)
+    with full_disk(), pytest.raises(OSError, match=r"rows do not fit into .*: set TMPDIR"):
+        read_table(source, LAYOUT)
 
 
 # --- limits of the formats -----------------------------------------------------------------------

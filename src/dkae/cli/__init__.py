@@ -15,8 +15,7 @@ from dkae.cli.commands import denoise, interpolate, inverse, transform
 from dkae.cli.errors import Interrupted, clear_errors
 from dkae.cli.fit import fit
 from dkae.cli.info import info
-from dkae.cli.options import example
-from dkae.cli.outputs import check_output, force_option, refuse_input
+from dkae.cli.options import check_output, example, force_option, refuse_input
 from dkae.cli.score import score
 
 __all__ = ["Interrupted", "check_output", "example", "force_option", "main", "refuse_input"]

@@ -8,10 +8,17 @@ from typing import Any
 
 import click
 
-from dkae.cli.models import input_names, load_model, map_of, open_codes, open_rows, read_rows
-from dkae.cli.options import COPIED, DATA_HELP, MODEL, column_options, example, scale_option
-from dkae.cli.outputs import ROW_ENDINGS, output
-from dkae.cli.streams import stream, write
+from dkae.cli.models import input_names, load_model, map_of, open_rows, open_table, stream, write
+from dkae.cli.options import (
+    COPIED,
+    DATA_HELP,
+    MODEL,
+    ROW_ENDINGS,
+    column_options,
+    example,
+    output,
+    scale_option,
+)  # fmt: skip
 
 
 @click.command(
@@ -27,14 +34,14 @@ from dkae.cli.streams import stream, write
 @output(ROW_ENDINGS)
 @column_options(**COPIED)
 @scale_option
-def transform(model: Path, data: str, out: Path, layout: dict[str, Any], scale: float) -> None:
+def transform(model: Path, data: str, out: Path, **reading: Any) -> None:
     """Map the rows of DATA into kernel space; they are read and written a piece at a time.
 
     If the model was fitted to a table with a header, columns are found by their names.
     """
     fitted = load_model(model)
-    rows, names = open_rows(data, fitted, layout, scale), fitted.get_feature_names_out()
-    stream(out, rows, fitted.transform, names, "codes")
+    rows = open_rows(data, fitted, **reading)
+    stream(out, rows, fitted.transform, fitted.get_feature_names_out(), "codes")
 
 
 @click.command(
@@ -47,10 +54,11 @@ def transform(model: Path, data: str, out: Path, layout: dict[str, Any], scale: 
 @click.argument("codes")
 @output(ROW_ENDINGS)
 @column_options(**COPIED)
-def inverse(model: Path, codes: str, out: Path, layout: dict[str, Any]) -> None:
+def inverse(model: Path, codes: str, out: Path, **columns: Any) -> None:
     """Map CODES (a file, as transform writes it) back to input space."""
     fitted = load_model(model)
-    read = open_codes(codes, fitted, layout)
+    # By their names if the file has them, else in the order of the columns.
+    read = open_table(codes, None, wanted=list(fitted.get_feature_names_out()), **columns)
     stream(out, read, fitted.inverse_transform, input_names(fitted), "rows")
 
 
@@ -65,8 +73,7 @@ def inverse(model: Path, codes: str, out: Path, layout: dict[str, Any]) -> None:
 @click.option(
     "--clean",
     required=True,
-    help="Rows without noise, such as the training rows; they may lack --drop, --label and "
-    "--index.",
+    help="Rows without noise, such as the training rows; only --columns and --scale count there.",
 )
 @click.option(
     "--components",
@@ -78,13 +85,7 @@ def inverse(model: Path, codes: str, out: Path, layout: dict[str, Any]) -> None:
 @column_options(**COPIED)
 @scale_option
 def denoise(
-    model: Path,
-    noisy: str,
-    clean: str,
-    components: int | None,
-    out: Path,
-    layout: dict[str, Any],
-    scale: float,
+    model: Path, noisy: str, clean: str, components: int | None, out: Path, **reading: Any
 ) -> None:
     """Remove from the rows of NOISY the directions that codes of clean rows lack."""
     from dkae import codespace
@@ -92,8 +93,9 @@ def denoise(
     fitted = load_model(model)
     if components is None:
         components = min(32, (map_of(fitted).n_components_ + 1) // 2)
-    rows = open_rows(noisy, fitted, layout, scale)
-    clean_rows = read_rows(clean, fitted, layout | {"is_partial": True}, scale)
+    rows = open_rows(noisy, fitted, **reading)
+    shared = {name: reading[name] for name in ("columns", "scale")}
+    clean_rows = open_rows(clean, fitted, **shared).read().rows
     cleaner = codespace.code_pca(fitted, clean_rows, components)
     stream(out, rows, partial(codespace.denoise, cleaner), input_names(fitted), "rows")
 
@@ -118,20 +120,14 @@ def denoise(
 @column_options()
 @scale_option
 def interpolate(
-    model: Path,
-    data: str,
-    between: tuple[int, int],
-    steps: int,
-    out: Path,
-    layout: dict[str, Any],
-    scale: float,
+    model: Path, data: str, between: tuple[int, int], steps: int, out: Path, **reading: Any
 ) -> None:
     """Write the rows on the straight line through kernel space between two rows of DATA."""
     from dkae import codespace
     from dkae.tables import Table
 
     fitted = load_model(model)
-    table = open_rows(data, fitted, layout, scale).read_or_spool().rows
+    table = open_rows(data, fitted, **reading).read().rows
     for row in between:
         if not 0 <= row < len(table):
             raise ValueError(f"--between {row}: DATA has rows 0 to {len(table) - 1}")

@@ -40,18 +40,6 @@ def clear_errors() -> Iterator[None]:
         raise click.ClickException(_rank() + _describe(error)) from error
 
 
-@contextlib.contextmanager
-def naming_file(path: object) -> Iterator[None]:
-    """Name the file in errors of the system that name none, such as a full disk."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is not None or isinstance(error, BrokenPipeError):
-            raise
-        reason = error.strerror or str(error)
-        raise OSError(f"{path} cannot be written: {reason}") from error
-
-
 def _rank() -> str:
     """Return the rank of this process under torchrun, where each process reports its errors."""
     rank, size = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dkae.cli.errors import Interrupted, naming_file
-from dkae.cli.models import open_training, read_matrix
-from dkae.cli.options import DATA_HELP, column_options, example, scale_option
-from dkae.cli.outputs import output
-from dkae.cli.parameters import MAPS, build_map, parse_options, parse_pairs
+from dkae.cli.errors import Interrupted
+from dkae.cli.models import open_table
+from dkae.cli.options import DATA_HELP, column_options, example, output, scale_option
+
+#: The maps by name, as classes of `dkae`.
+MAPS = {
+    "autoencoder": "DeepKernelizedAutoencoder",
+    "nystroem": "InvertibleNystroem",
+    "kernel-pca": "KernelPCA",
+}
 
 
 @click.command(
@@ -48,11 +55,14 @@ from dkae.cli.parameters import MAPS, build_map, parse_options, parse_pairs
 @click.option(
     "--standardize",
     is_flag=True,
+    default=None,
     help="Give each feature mean 0 and variance 1, for network and kernel; codes decode to the "
     "units of DATA.",
 )
 @click.option("--components", "n_components", type=int, help="Width of the code, N_c.")
-@click.option("--hidden", "hidden_layer_sizes", help="Hidden layers, such as 500,500,2000.")
+@click.option(
+    "--hidden", "network__hidden_layer_sizes", help="Hidden layers, such as 500,500,2000."
+)
 @click.option("--kernel", help="rbf, pck, forest, linear, poly, cosine, laplacian, chi2, ...")
 @click.option("--gamma", help="median, scale, or a number.")
 @click.option("--gram", help="File with the Gram matrix of the rows, instead of a kernel.")
@@ -76,7 +86,6 @@ from dkae.cli.parameters import MAPS, build_map, parse_options, parse_pairs
 def fit(
     data: str,
     out: Path,
-    layout: dict[str, Any],
     scale: float,
     map_name: str,
     recipe: str | None,
@@ -96,26 +105,25 @@ def fit(
     from dkae.persistence import save
     from dkae.training import remove_checkpoint
 
-    flags = {p.name or "": p.opts[0] for p in click.get_current_context().command.params}
-    params = parse_options(options, flags) | parse_pairs(pairs)
+    columns = {name: options.pop(name) for name in ("columns", "drop", "label", "index")}
+    params = _given(options) | parse_pairs(pairs)
     model = build_map(map_name, recipe, params)
-    if "verbose" not in params and "verbose" in model.get_params(deep=False):
+    if hasattr(model, "verbose") and "verbose" not in params:
         model.set_params(verbose=int(not quiet))
-    given = {} if checkpoint is None else {"checkpoint": checkpoint}
-    if given and "checkpoint" not in inspect.signature(model.fit).parameters:
+    resumed = {} if checkpoint is None else {"checkpoint": checkpoint}
+    if resumed and "checkpoint" not in inspect.signature(model.fit).parameters:
         raise ValueError(
             f"--checkpoint: the map {map_name} has no training to resume: leave it out"
         )
-    table = open_training(data, model, layout, scale).read_or_spool()
-    prior = None if gram is None else read_matrix(gram)
-    with nullcontext() if quiet else log_to_stderr(), _explaining_interrupts(checkpoint):
-        model.fit(table.rows, table.labels(), gram=prior, **given)
+    table = open_table(data, model, scale=scale, **columns).read()
+    prior = None if gram is None else open_table(gram, None).read().rows
+    with nullcontext() if quiet else _log_to_stderr(), _explaining_interrupts(checkpoint):
+        model.fit(table.rows, table.labels(), gram=prior, **resumed)
     if not speaks():  # all processes have the same model, and the first one writes it
         return
     if table.names is not None:  # as scikit-learn keeps those of a data frame
         model.feature_names_in_ = np.array(table.names, dtype=object)
-    with naming_file(out):
-        save(model, out)
+    save(model, out)
     if checkpoint is not None:
         remove_checkpoint(checkpoint)
     name = click.format_filename(out)
@@ -124,8 +132,92 @@ def fit(
     )
 
 
+# --- parameters ----------------------------------------------------------------------------------
+
+
+def build_map(map_name: str, recipe: str | None, params: Mapping[str, tuple[str, Any]]) -> Any:
+    """Return the unfitted map.
+
+    Parameters
+    ----------
+    map_name : str
+        One of `MAPS`.
+    recipe : str or None
+        Named settings of the autoencoder.
+    params : mapping of str to tuple
+        For each parameter, nested ones as in ``network__activation``, the option and the value.
+    """
+    import dkae
+
+    if recipe is None:
+        model = getattr(dkae, MAPS[map_name])()
+    elif map_name == "autoencoder":
+        model = dkae.recipes.RECIPES[recipe]()
+    else:
+        raise ValueError(
+            f"--recipe {recipe} sets parameters of the autoencoder: leave it out with --map "
+            f"{map_name}"
+        )
+    for name in sorted(params, key=lambda name: name.count("__")):  # parts before their parameters
+        option, value = params[name]
+        if name.partition("__")[0] in model.get_params(deep=False):
+            try:
+                model.set_params(**{name: value})
+            except AttributeError as error:
+                part = name.partition("__")[0]
+                raise ValueError(
+                    f"{option}: {part}={getattr(model, part)!r} has no parameters of its own: set "
+                    f"{part} first"
+                ) from error
+            except ValueError as error:
+                if "Invalid parameter" not in str(error):
+                    raise
+        known = model.get_params()
+        if name not in known:
+            nearest = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+            raise ValueError(f"{option}: the map {map_name} has no parameter {name!r}{hint}")
+    return model
+
+
+def parse_pairs(pairs: tuple[str, ...]) -> dict[str, Any]:
+    """Return the parameters of pairs NAME=VALUE after --set."""
+    params = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"--set {pair}: expected NAME=VALUE, such as --set missing=mask")
+        params[name] = (f"--set {name}", _parse(value))
+    return params
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the options that were given, each with its option."""
+    flags = {p.name: p.opts[0] for p in click.get_current_context().command.params}
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in {"gamma", "steps_per_epoch"} & given.keys():
+        given[name] = _parse(given[name])
+    hidden = "network__hidden_layer_sizes"
+    if hidden in given:
+        sizes = given[hidden].split(",")
+        given[hidden] = tuple(_parse(size) for size in sizes if size.strip())
+    return {name: (flags[name], value) for name, value in given.items()}
+
+
+def _parse(text: str) -> Any:
+    """Parse JSON (0.5, true, null, [1, 2]), and return anything else as a string."""
+    text = {"True": "true", "False": "false", "None": "null"}.get(text, text)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # the latter of thousands of brackets
+        return text
+
+
+# --- what is said --------------------------------------------------------------------------------
+
+
 @contextmanager
-def log_to_stderr() -> Iterator[None]:
+def _log_to_stderr() -> Iterator[None]:
     """Write the log of the library to standard error."""
     logger, handler = logging.getLogger("dkae"), logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))

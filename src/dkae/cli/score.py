@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dkae.cli.models import load_model, map_of, read_matrix, read_rows
+from dkae.cli.models import load_model, map_of, open_rows, open_table
 from dkae.cli.options import DATA_HELP, MODEL, column_options, example, scale_option
 
 
@@ -32,8 +32,7 @@ def score(
     gram: str | None,
     baselines: bool,
     train: str | None,
-    layout: dict[str, Any],
-    scale: float,
+    **reading: Any,
 ) -> None:
     """Measure on DATA how well codes represent the kernel and reconstruct the rows.
 
@@ -47,20 +46,15 @@ def score(
     if train is not None and not baselines:
         raise ValueError("--train is for --baselines, which is missing: add it, or leave out both")
     fitted = load_model(model)
-    rows = read_rows(data, fitted, layout, scale)
-    matrix = None if gram is None else read_matrix(gram)
+    rows = open_rows(data, fitted, **reading).read().rows
+    matrix = None if gram is None else open_table(gram, None).read().rows
     # First, because it raises if the kernel is missing.
     prior = _prior_gram(fitted, rows) if matrix is None else kernels.gram_of(matrix, rows)
     result = _measure(fitted, rows, prior)
     if baselines:
         from dkae.baselines import compare_with_baselines
 
-        learnt = None if train is None else read_rows(train, fitted, layout, scale)
-        if learnt is not None and learnt.shape[1:] != rows.shape[1:]:
-            raise ValueError(
-                f"--train {train} has rows of shape {learnt.shape[1:]}, and DATA of "
-                f"{rows.shape[1:]}: pass rows with the same features"
-            )
+        learnt = None if train is None else open_rows(train, fitted, **reading).read().rows
         found = compare_with_baselines(fitted, rows, learnt, gram=matrix)
         result["baselines"] = [row._asdict() for row in found]
     click.echo(json.dumps(result, indent=2))

@@ -17,15 +17,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import Bunch
 
-from dkae._support.memory import total_memory
-from dkae.datasets.errors import DataFileError
-
-__all__ = ["DataFileError", "load_idx", "read_idx"]
-
 _GZIP_MAGIC = b"\x1f\x8b"
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 #: Bytes that are read at a time: memory grows with the file, not with what its header announces.
 _PART = 2**20
+
+
+class DataFileError(ValueError):
+    """A data file that exists but is not valid."""
 
 
 def read_idx(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
@@ -51,6 +50,8 @@ def read_idx(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
         If there is no such file.
     """
     path = Path(path)
+    if path.exists() and not path.is_file():  # opening a pipe would wait for ever
+        raise DataFileError(f"{path} is a folder, a pipe or a device: pass the path of a file")
     with path.open("rb") as file:
         if file.peek(2)[:2] != _GZIP_MAGIC:
             return _read(path, file)
@@ -126,8 +127,6 @@ def _read(path: Path, file: IO[bytes] | gzip.GzipFile) -> npt.NDArray[Any]:
     shape = struct.unpack(f">{n_sizes}I", _take(path, file, 4 * n_sizes, "its header"))
     dtype = np.dtype(_TYPES[start[2]])
     n_bytes = math.prod(shape) * dtype.itemsize
-    if n_bytes > (memory := total_memory()):
-        raise DataFileError(f"{path} announces {n_bytes} bytes, and this machine has {memory}")
     content = _take(path, file, n_bytes, f"an array of shape {shape}")
     if file.read(1):
         raise DataFileError(f"{path} is too long: more follows its array of shape {shape}")

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import Bunch
 
-from dkae.datasets.errors import DataFileError
+from dkae.datasets.idx import DataFileError
 
 MNIST20K_SHA256 = "60c922e473f4670665da6979507cc079cb3672f265ae3d039272114f1c02c152"
 

@@ -4,9 +4,9 @@
 named columns and need pyarrow, the extra ``table``. Rows are read and written a piece at a time.
 """
 
-from dkae.tables.columns import Layout
-from dkae.tables.reader import TableReader, read_table
+from dkae.tables.columns import Layout, listed
+from dkae.tables.reader import TableReader
 from dkae.tables.table import Column, Table
-from dkae.tables.writer import ENDINGS, open_writer
+from dkae.tables.writer import open_writer
 
-__all__ = ["ENDINGS", "Column", "Layout", "Table", "TableReader", "open_writer", "read_table"]
+__all__ = ["Column", "Layout", "Table", "TableReader", "listed", "open_writer"]

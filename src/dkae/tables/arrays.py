@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 from dkae._support.checks import check_choice
 from dkae.datasets import DataFileError, load_mnist20k, read_idx
 from dkae.rows import release
-from dkae.tables.entries import fault_error, first_fault, piece_length
 
 _UNREADABLE = (
     ValueError, OSError, EOFError, OverflowError, RuntimeError, NotImplementedError,
@@ -54,24 +52,24 @@ class ArrayTable:
     def __init__(self, source: str) -> None:
         self.source = source
         self.array = read_array(source)
-        if not self.array.shape:
-            raise DataFileError(f"{source} holds a scalar array: expected rows of numbers")
+        if self.array.ndim < 2:
+            raise DataFileError(
+                f"{source} holds an array of shape {self.array.shape}: expected rows of numbers"
+            )
         self.n_rows = len(self.array)
         self.n_columns = math.prod(self.array.shape[1:])
 
+    def place(self, row: int) -> str:
+        """Return where a row is, in words."""
+        return f"row {row} (from 0)"
+
     def pieces(
-        self, features: Sequence[int] | None, others: Sequence[int], *, gaps: bool
+        self, features: Sequence[int] | None, others: Sequence[int], n_rows: int
     ) -> Iterator[tuple[NDArray[Any], list[Any]]]:
-        """Yield columns of numbers as matrices, and other columns; all of them for None."""
-        n = piece_length(self.n_columns)
-        for start in range(0, max(1, self.n_rows), n):  # the model rejects a piece without rows
-            part = self._read(start, start + n)
-            rows = part if features is None else part[:, features]
-            if (fault := first_fault(rows, gaps=gaps)) is not None:
-                column = [c if features is None else features[c] for c in fault[1:]]
-                where = f"{self.source}, row {start + fault[0]} (from 0), column "
-                raise fault_error(where + ", ".join(map(str, column)), rows[fault])
-            yield rows, [part[:, i] for i in others]
+        """Yield columns of numbers, all of them for None, and other columns."""
+        for start in range(0, self.n_rows, n_rows):
+            part = self._read(start, start + n_rows)
+            yield part if features is None else part[:, features], [part[:, i] for i in others]
 
     def _read(self, start: int, stop: int) -> NDArray[Any]:
         """Return rows as an array in memory, and let the pages go that were mapped for them."""
@@ -86,41 +84,48 @@ class ArrayTable:
 
 def read_array(source: str) -> NDArray[Any]:
     """Return the array that `source` names; that of a file .npy is mapped."""
-    if source.partition(":")[0] in DATASETS:
-        return _data_set(*source.split(":", 1))
+    name, _, part = source.partition(":")
+    if name in DATASETS:
+        return _data_set(name, part)
     stem, _, key = source.partition(".npz:")
     path = Path(f"{stem}.npz" if key else source)
     if not path.is_file():
-        nearest = get_close_matches(source.partition(":")[0], DATASETS, n=1)
+        nearest = get_close_matches(name, DATASETS, n=1)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         known = ", ".join(sorted(DATASETS))
         raise FileNotFoundError(f"{source} is neither a file nor a data set ({known}){hint}")
     if "ubyte" in path.name or ".idx" in path.name:
-        return _read_images(path)
+        images = read_idx(path)
+        is_rows = images.ndim > 0 and images.size > 0
+        return images.reshape(len(images), -1) if is_rows else images.reshape(-1)
     if path.suffix not in (".npy", ".npz"):
         raise DataFileError(
             f"{path} has the ending {path.suffix!r}: expected .npy, .npz, .csv, .tsv or .parquet"
         )
-    return _read_numpy(path, key)
+    array = _read_numpy(path, key)
+    if array.dtype.kind not in "biuf":
+        raise DataFileError(f"{path} holds values of the type {array.dtype}: expected numbers")
+    return array
 
 
-def _data_set(name: str, part: str | None = None) -> NDArray[Any]:
+def _data_set(name: str, part: str) -> NDArray[Any]:
     """Return the rows of a data set, or of one part of it."""
-    rows = DATASETS[name]()
-    if part is None:
-        return rows
-    if name != "mnist20k":
+    if part and name != "mnist20k":
         raise ValueError(f"data set {name!r} has no parts, got {part!r}: use {name!r}")
-    return np.asarray(rows[load_mnist20k()[check_choice(f"part of {name}", part, _PARTS)]])
+    if not part:
+        return DATASETS[name]()
+    check_choice(f"part of {name}", part, _PARTS)
+    mnist = load_mnist20k(scaled=True)
+    return np.asarray(mnist.data[mnist[part]])
 
 
 def _read_numpy(path: Path, key: str) -> NDArray[Any]:
     try:
         with path.open("rb") as file:
             if file.peek(2)[:2] != b"PK":
-                return _numbers(path, np.load(path, mmap_mode="r", allow_pickle=False))
+                return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
             with np.load(file, allow_pickle=False) as archive:
-                return _numbers(path, archive[_member(path, archive.files, key)])
+                return np.asanyarray(archive[_member(path, archive.files, key)])
     except DataFileError:
         raise
     except _UNREADABLE as error:
@@ -128,42 +133,11 @@ def _read_numpy(path: Path, key: str) -> NDArray[Any]:
 
 
 def _member(path: Path, names: Sequence[str], key: str) -> str:
-    if key:
-        return check_choice(f"array in {path}", key, names)
-    if len(names) != 1:
+    if key and key not in names:
+        raise DataFileError(f"{path} holds no array {key!r}: expected one of {', '.join(names)}")
+    if not key and len(names) != 1:
         raise DataFileError(
             f"{path} holds {len(names)} arrays ({', '.join(names)}): name one, such as "
             f"{path}:{names[0] if names else 'name'}"
         )
-    return names[0]
-
-
-def _numbers(path: Path, values: Any) -> NDArray[Any]:
-    array: NDArray[Any] = np.asanyarray(values)
-    if array.dtype.kind not in "biuf":
-        raise DataFileError(f"{path} holds values of the type {array.dtype}: expected numbers")
-    return array
-
-
-def _read_images(path: Path) -> NDArray[Any]:
-    images = read_idx(path)
-    if images.size == 0 or images.ndim == 0:
-        raise DataFileError(f"{path} holds an array of shape {images.shape}: expected rows")
-    return images.reshape(len(images), -1)
-
-
-def spool(pieces: Iterable[NDArray[Any]]) -> NDArray[Any]:
-    """Return rows that are in a file without a name, which is removed with them."""
-    n_rows = 0
-    with tempfile.TemporaryFile() as file:
-        for rows in pieces:
-            try:
-                file.write(np.ascontiguousarray(rows).data)
-                file.flush()
-            except OSError as error:
-                raise OSError(
-                    f"rows do not fit into {tempfile.gettempdir()} ({error.strerror}), where they "
-                    "are kept during the fit: set TMPDIR to a folder with more space"
-                ) from error
-            n_rows += len(rows)
-        return np.memmap(file, rows.dtype, mode="r", shape=(n_rows, *rows.shape[1:]))
+    return key or names[0]

@@ -19,7 +19,7 @@ _N_LISTED = 5
 
 @dataclass(frozen=True)
 class Layout:
-    """Columns of a table as a user gives them, each by name or by position.
+    """Columns of a table as you give them, each by name or by position.
 
     Parameters
     ----------
@@ -28,15 +28,12 @@ class Layout:
         stands in double quotes.
     label, index : str, optional
         A column that is no feature and is kept with the rows.
-    is_partial : bool, default=False
-        Whether the table may lack the columns of `drop`, `label` and `index`.
     """
 
     columns: str | None = None
     drop: str | None = None
     label: str | None = None
     index: str | None = None
-    is_partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,46 +58,45 @@ class Header:
         Names of all columns, if the file has them.
     n_columns : int
         Number of columns.
+    index : int or None
+        The index that is stored in the file.
     """
 
     source: str
     names: Sequence[str] | None
     n_columns: int
+    index: int | None = None
 
     def find(self, given: str, option: str) -> int:
         """Return the position of a column; a name counts before a position."""
-        for names in (list(self.names or []), [name.strip() for name in self.names or []]):
-            if given in names:
-                return names.index(given)
-        if _is_position(given) and int(given) < self.n_columns:
+        names = list(self.names or [])
+        for known in (names, [name.strip() for name in names]):
+            if given in known:
+                return known.index(given)
+        is_position = given.isascii() and given.isdigit()
+        if is_position and int(given) < self.n_columns:
             return int(given)
-        known = f"{self.source} has the columns 0 to {self.n_columns - 1}"
+        columns = f"the columns 0 to {self.n_columns - 1}"
         if self.names is None:
-            known += " and no header with names"
-        elif not _is_position(given):
-            known = f"{self.source} has the columns {listed(self.names)}{_near(given, self.names)}"
-        raise ValueError(f"{option} {given!r} is not there: {known}")
+            columns += " and no header with names"
+        elif not is_position:
+            columns = f"the columns {listed(names)}{_near(given, names)}"
+        raise ValueError(f"{option} {given!r} is not there: {self.source} has {columns}")
 
-    def find_all(self, given: str, option: str, *, is_partial: bool = False) -> list[int]:
+    def find_all(self, given: str, option: str) -> list[int]:
         """Return the positions of columns in a list that is separated by commas."""
         try:
-            rows = csv.reader([given], skipinitialspace=True)
-            fields = [field.strip() for field in next(rows, [])]
+            fields = [f.strip() for f in next(csv.reader([given], skipinitialspace=True), [])]
         except csv.Error as error:  # a line break
             raise ValueError(
                 f"{option} {given!r} is not a list of names: separate them by commas"
             ) from error
         if not any(fields):
             raise ValueError(f"{option} is empty: name columns, such as {option} a,b,c")
-        found = [self.find(f, option) for f in fields if not is_partial or self.has(f)]
-        for field, position in zip(fields, found, strict=False):
-            if found.count(position) > 1:
-                raise ValueError(f"{option} has {field!r} twice: name each column once")
+        found = [self.find(field, option) for field in fields]
+        if len(set(found)) < len(found):
+            raise ValueError(f"{option} {given!r} has a column twice: name each column once")
         return found
-
-    def has(self, given: str) -> bool:
-        """Return whether there is a column of this name, or of this position."""
-        return given in (self.names or []) or _is_position(given)
 
     def check(self) -> None:
         """Raise if two columns have the same name."""
@@ -110,14 +106,20 @@ class Header:
                 f"{self.source} has more than one column with the name {listed(twice)}: rename them"
             )
 
-    def check_named(self, features: Iterable[int]) -> None:
-        """Raise if a feature has no name: it is most often the row numbers that pandas writes."""
+    def check_features(self, features: Sequence[int], n_wanted: int | None) -> None:
+        """Raise if a feature has no name, or if there are more or less than a model expects."""
         for i in features:
             if self.names is not None and not self.names[i].strip():
                 raise DataFileError(
                     f"{self.source}: column {i} has no name in the header, like the row numbers "
                     f"that pandas writes: pass --index {i}, --drop {i}, or give it a name"
                 )
+        if n_wanted is not None and len(features) != n_wanted:
+            raise ValueError(
+                f"{self.source} has {len(features)} columns of features, and the model expects "
+                f"{n_wanted}: choose them with --columns, or name the others with --drop, --label "
+                "or --index"
+            )
 
 
 def choose(
@@ -126,7 +128,6 @@ def choose(
     wanted: Sequence[str] | int | None = None,
     *,
     by_order: bool = False,
-    stored_index: int | None = None,
 ) -> Choice:
     """Return the columns that the user and the model ask for.
 
@@ -135,83 +136,65 @@ def choose(
     header : Header
         The columns of the file.
     layout : Layout
-        Columns as the user gives them.
+        Columns as you give them.
     wanted : sequence of str or int, optional
         Names of a model's features, or their number. With names, features come in the order of the
         model, and other columns are not used.
     by_order : bool, default=False
         Whether to take columns in their order if none of them has a wanted name.
-    stored_index : int, optional
-        The index that is stored in the file, unless the user names another one.
     """
     header.check()
-    special = {name: _special(header, layout, name) for name in ("label", "index")}
-    if None not in special.values() and special["label"] == special["index"]:
+    label = None if layout.label is None else header.find(layout.label, "--label")
+    index = None if layout.index is None else header.find(layout.index, "--index")
+    if label is not None and label == index:
         raise ValueError(f"--label and --index are both {layout.label!r}: give one of them")
     names = [] if wanted is None or isinstance(wanted, int) else list(wanted)
-    if special["index"] is None and layout.columns is None:
-        is_wanted = stored_index is not None and (header.names or [])[stored_index] in names
-        special["index"] = None if is_wanted else stored_index
-    features = _features(header, layout, special)
-    if names and header.names is not None and not (by_order and not {*names} & {*header.names}):
-        chosen = _by_name(header, features, names)
-        rest = [i for i in features if i not in set(chosen)]
-        unused = tuple(header.names[i] or str(i) for i in rest)
-        return Choice(chosen, special["label"], special["index"], unused)
-    header.check_named(features)
-    if wanted is not None:
-        _check_number(header, features, wanted if isinstance(wanted, int) else len(wanted))
-    return Choice(features, special["label"], special["index"])
+    known = header.names or []
+    stored = header.index
+    if (
+        index is None
+        and layout.columns is None
+        and stored is not None
+        and known[stored] not in names
+    ):
+        index = stored
+    features = _features(header, layout, (label, index))
+    if names and known and not (by_order and not {*names} & {*known}):
+        chosen = _by_name(header.source, {known[i]: i for i in features}, names)
+        unused = tuple(known[i] or str(i) for i in features if i not in set(chosen))
+        return Choice(chosen, label, index, unused)
+    header.check_features(features, wanted if isinstance(wanted, int) else len(names) or None)
+    return Choice(features, label, index)
 
 
-def _special(header: Header, layout: Layout, name: str) -> int | None:
-    given: str | None = getattr(layout, name)
-    if given is None or (layout.is_partial and not header.has(given)):
-        return None
-    return header.find(given, f"--{name}")
-
-
-def _features(header: Header, layout: Layout, special: dict[str, int | None]) -> list[int]:
-    """Return the columns that may be features, in the user's order."""
-    dropped = []
+def _features(header: Header, layout: Layout, special: tuple[int | None, ...]) -> list[int]:
+    """Return the columns that may be features, in your order."""
+    others = {*special}
     if layout.drop is not None:
-        dropped = header.find_all(layout.drop, "--drop", is_partial=layout.is_partial)
-    others = {*dropped, *special.values()}
+        others |= {*header.find_all(layout.drop, "--drop")}
     if layout.columns is None:
         features = [i for i in range(header.n_columns) if i not in others]
     else:
         features = header.find_all(layout.columns, "--columns")
-        for i in features:
-            if i in others:
-                name = i if header.names is None else header.names[i]
-                raise ValueError(
-                    f"--columns has {str(name)!r}, and so has --label, --index or --drop: name it "
-                    "once"
-                )
+    for i in (i for i in features if i in others):
+        name = i if header.names is None else header.names[i]
+        raise ValueError(
+            f"--columns has {str(name)!r}, and so has --label, --index or --drop: name it once"
+        )
     if not features:
         raise DataFileError(f"{header.source} has no column left that could be a feature")
     return features
 
 
-def _by_name(header: Header, features: list[int], wanted: Sequence[str]) -> list[int]:
+def _by_name(source: str, positions: dict[str, int], wanted: Sequence[str]) -> list[int]:
     """Return the columns with the names of the model's features, in the order of the model."""
-    positions = {(header.names or [])[i]: i for i in features}
     missing = [name for name in wanted if name not in positions]
     if missing:
         raise ValueError(
-            f"{header.source} lacks {listed(missing)}, which the model was fitted to"
+            f"{source} lacks {listed(missing)}, which the model was fitted to"
             f"{_near(missing[0], positions)}"
         )
     return [positions[name] for name in wanted]
-
-
-def _check_number(header: Header, features: list[int], n_wanted: int) -> None:
-    if len(features) != n_wanted:
-        raise ValueError(
-            f"{header.source} has {len(features)} columns of features, and the model expects "
-            f"{n_wanted}: choose them with --columns, or name the others with --drop, --label or "
-            "--index"
-        )
 
 
 def listed(names: Iterable[str]) -> str:
@@ -219,10 +202,6 @@ def listed(names: Iterable[str]) -> str:
     names = list(names)
     more = f" and {len(names) - _N_LISTED} more" if len(names) > _N_LISTED else ""
     return ", ".join(map(repr, names[:_N_LISTED])) + more
-
-
-def _is_position(text: str) -> bool:
-    return text.isascii() and text.isdigit()
 
 
 def _near(name: str, names: Iterable[str]) -> str:

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dkae._support.arrays import MOST
 from dkae._support.checks import check_number
-from dkae._support.memory import total_memory
 from dkae.datasets import DataFileError
 from dkae.rows import RowArray
-from dkae.tables.arrays import ArrayTable, spool
+from dkae.tables.arrays import ArrayTable
+from dkae.tables.arrow import ParquetTable, TextTable
 from dkae.tables.columns import Choice, Header, Layout, choose
-from dkae.tables.parquet import ParquetTable
-from dkae.tables.table import Column, Table, join
-from dkae.tables.text import TextTable
-from dkae.tables.writer import DELIMITERS
+from dkae.tables.table import DELIMITERS, Column, Table, join
 
-#: Larger files are not held in memory for a fit.
-SPOOLED_BYTES = 2**28
-#: The largest number that maps take; `scale` and its inverse stay below.
-_LARGEST = 1e15
+#: Numbers of a table that are read at a time.
+N_PIECE_NUMBERS = 2**22
+#: More rows than this are not held in memory.
+HELD_BYTES = 2**28
 _ALL = Layout()
 
 
@@ -59,19 +59,17 @@ class TableReader:
         scale: float = 1.0,
     ) -> None:
         self.source, self.gaps = source, gaps
-        self.scale = check_number("--scale", scale, 1 / _LARGEST, _LARGEST)
-        self._file = _open(source)
-        self._is_plain = isinstance(self._file, ArrayTable) and layout == _ALL
-        if isinstance(self._file, ArrayTable):
+        self.scale = check_number("--scale", scale, 1 / MOST, MOST)
+        self._file = file = _open(source)
+        self._choice: Choice | None = None  # an array that is taken as it is
+        if isinstance(file, ArrayTable):
+            if layout == _ALL:
+                return
             wanted = None
-            if layout != _ALL and self._file.array.ndim != 2:
-                raise ValueError(f"{source} has the shape {self._file.array.shape}: no columns")
-        header = Header(source, self._file.header, self._file.n_columns)
-        self._choice = (
-            Choice([])
-            if self._is_plain
-            else choose(header, layout, wanted, by_order=by_order, stored_index=self._file.index)
-        )
+            if file.array.ndim != 2:
+                raise ValueError(f"{source} has the shape {file.array.shape}: no columns")
+        header = Header(source, file.header, file.n_columns, file.index)
+        self._choice = choose(header, layout, wanted, by_order=by_order)
 
     @property
     def n_rows(self) -> int | None:
@@ -81,57 +79,64 @@ class TableReader:
     @property
     def unused(self) -> tuple[str, ...]:
         """The names of columns that the model does not use."""
-        return self._choice.unused
+        return () if self._choice is None else self._choice.unused
 
     def __iter__(self) -> Iterator[Table]:
-        choice, header = self._choice, self._file.header
-        features: Any = None if self._is_plain else choice.features
-        others = [i for i in (choice.index, choice.label) if i is not None]
+        choice, header = self._choice or Choice([]), self._file.header
+        features: Any = None if self._choice is None else choice.features
+        special = [
+            (name, i) for name in ("index", "label") if (i := getattr(choice, name)) is not None
+        ]
         names = None if header is None else [header[i] for i in choice.features]
-        for rows, values in self._file.pieces(features, others, gaps=self.gaps):
-            found = dict(zip(others, values, strict=True))
-
-            def column(i: int | None, name: str, found: dict[int, Any] = found) -> Column | None:
-                return (
-                    None if i is None else Column((header[i] if header else "") or name, found[i])
-                )
-
-            index, label = column(choice.index, "index"), column(choice.label, "label")
-            yield Table(self._scaled(rows), names, index, label)
+        n_rows = max(1, N_PIECE_NUMBERS // max(1, len(choice.features) or self._file.n_columns))
+        start = 0
+        for rows, values in self._file.pieces(features, [i for _, i in special], n_rows):
+            scaled = self._scaled(rows)
+            self._check(scaled, start, features)
+            columns = {
+                name: Column((header[i] if header else "") or name, column)
+                for (name, i), column in zip(special, values, strict=True)
+            }
+            yield Table(scaled, names, **columns)
+            start += len(rows)
+        if not start:
+            raise DataFileError(f"{self.source} has no rows: expected rows of numbers")
 
     def read(self) -> Table:
-        """Return the whole table, in memory; a mapped array that is taken as it is stays mapped."""
-        if self._is_plain and self.scale == 1:
-            return Table(self._array)
-        n_bytes = 4 * (self.n_rows or 0) * (len(self._choice.features) or self._file.n_columns)
-        if n_bytes > (memory := total_memory()):
-            raise DataFileError(
-                f"{self.source} holds {n_bytes} bytes, and this machine has {memory}: take fewer "
-                "rows, or a .npy file, which is not read as a whole"
-            )
-        return join(list(self))
-
-    def read_or_spool(self) -> Table:
-        """Return the whole table; rows of large files stay on disk, other columns do not."""
-        if self._is_plain:
-            array = self._array
+        """Return the whole table; a .npy file stays mapped, and many rows are kept on disk."""
+        if self._choice is None:
+            array: Any = self._file.array  # type: ignore[union-attr]
             return Table(array if self.scale == 1 else RowArray(array, scale=self.scale))
-        path = Path(self.source)
-        if not path.is_file() or path.stat().st_size <= SPOOLED_BYTES:
-            return self.read()
-        without_rows = []
+        pieces, held, n_bytes = iter(self), [], 0
+        for piece in pieces:
+            held.append(piece)
+            n_bytes += piece.rows.nbytes
+            if n_bytes > HELD_BYTES:
+                return _on_disk(chain(held, pieces))
+        return join(held)
 
-        def rows() -> Iterator[NDArray[Any]]:
-            for piece in self:
-                without_rows.append(dataclasses.replace(piece, rows=piece.rows[:0]))
-                yield piece.rows
-
-        spooled = spool(rows())
-        return dataclasses.replace(join(without_rows), rows=spooled)
-
-    @property
-    def _array(self) -> NDArray[Any]:
-        return self._file.array  # type: ignore[union-attr]  # of a plain array only
+    def _check(self, rows: NDArray[Any], start: int, features: Sequence[int] | None) -> None:
+        """Raise if an entry is infinite, or a gap unless they are allowed."""
+        if rows.dtype.kind != "f":
+            return
+        faulty = np.isinf(rows) if self.gaps else ~np.isfinite(rows)
+        if not faulty.any():
+            return
+        i, *axes = np.argwhere(faulty)[0].tolist()
+        columns = [c if features is None else features[c] for c in axes]
+        header = self._file.header
+        column = ", ".join(str(c) if header is None else repr(header[c]) for c in columns)
+        where = f"{self.source}, {self._file.place(start + i)}, column {column}"
+        value = rows[(i, *axes)]
+        if np.isnan(value):
+            raise DataFileError(
+                f"{where}: a gap; fill it, leave out its row, leave out its column with --drop, or "
+                "fit the model with --set missing=mask"
+            )
+        raise DataFileError(
+            f"{where}: {value} is not finite in float32; correct it, leave out its row, or leave "
+            "out its column with --drop"
+        )
 
     def _scaled(self, rows: NDArray[Any]) -> NDArray[Any]:
         if self.scale == 1:
@@ -140,16 +145,30 @@ class TableReader:
         return np.asarray(numbers / numbers.dtype.type(self.scale))
 
 
-def read_table(source: str, layout: Layout = _ALL, **wishes: Any) -> Table:
-    """Return the table that `source` names; the parameters are those of `TableReader`."""
-    return TableReader(source, layout, **wishes).read()
-
-
 def _open(source: str) -> TextTable | ParquetTable | ArrayTable:
     path = Path(source)
-    name = path.with_suffix("") if path.suffix == ".gz" else path
-    if path.is_file() and name.suffix in DELIMITERS:
-        return TextTable(path, DELIMITERS[name.suffix])
-    return (
-        ParquetTable(path) if path.is_file() and path.suffix == ".parquet" else ArrayTable(source)
-    )
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    if path.is_file() and suffix in DELIMITERS:
+        return TextTable(path, DELIMITERS[suffix])
+    is_parquet = path.is_file() and path.suffix == ".parquet"
+    return ParquetTable(path) if is_parquet else ArrayTable(source)
+
+
+def _on_disk(pieces: Iterable[Table]) -> Table:
+    """Return a table whose rows are in a file without a name, which is removed with them."""
+    beside, n_rows = [], 0
+    with tempfile.TemporaryFile() as file:
+        for piece in pieces:
+            try:
+                file.write(np.ascontiguousarray(piece.rows).data)
+                file.flush()
+            except OSError as error:
+                raise OSError(
+                    f"rows do not fit into {tempfile.gettempdir()} ({error.strerror}), where they "
+                    "are kept meanwhile: set TMPDIR to a folder with more space"
+                ) from error
+            n_rows += len(piece.rows)
+            beside.append(dataclasses.replace(piece, rows=piece.rows[:0]))
+        shape = (n_rows, piece.rows.shape[1])
+        rows = np.memmap(file, piece.rows.dtype, mode="r", shape=shape)
+    return dataclasses.replace(join(beside), rows=rows)

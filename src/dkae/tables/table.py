@@ -10,9 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae.tables.entries import GAPS
-
-Floats = NDArray[np.float32]
+#: The endings of text files, and what separates their fields.
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+#: Fields of text that are gaps, by the rules of pandas.
+GAPS = frozenset(
+    {
+        "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+        "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+    }
+)  # fmt: skip
 
 
 class Column(NamedTuple):
@@ -28,8 +34,8 @@ class Table:
 
     Parameters
     ----------
-    rows : array of shape (n_samples, ...)
-        The features; float32 if they come from a file of columns. They may be on disk.
+    rows : array of shape (n, ...)
+        The features, float32 if they come from a file of columns. They may be on disk.
     names : list of str, optional
         Names of the features.
     index, label : Column, optional
@@ -49,11 +55,9 @@ class Table:
         """Return the labels: numbers if all of them are, else objects; NaN or None for a gap."""
         if self.label is None:
             return None
-        values = self.label.values
-        if not isinstance(values, np.ndarray):
-            values = values.to_numpy(zero_copy_only=False)
+        values = np.asarray(self.label.values)
         if values.dtype != object:
-            return np.asarray(values)
+            return values
         known = [None if value in GAPS else value for value in values.tolist()]
         try:
             return np.array([np.nan if value is None else float(value) for value in known])
@@ -63,19 +67,25 @@ class Table:
 
 def join(pieces: Sequence[Table]) -> Table:
     """Return the pieces of a table as one."""
-
-    def column(parts: Sequence[Column | None]) -> Column | None:
-        known = [part for part in parts if part is not None]
-        return Column(known[0].name, _join([part.values for part in known])) if known else None
-
     rows = np.concatenate([piece.rows for piece in pieces])
-    index, label = column([p.index for p in pieces]), column([p.label for p in pieces])
+    index, label = (_joined([getattr(p, name) for p in pieces]) for name in ("index", "label"))
     return Table(rows, pieces[0].names, index, label)
 
 
-def _join(parts: Sequence[Any]) -> Any:
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    import pyarrow
+def _joined(parts: Sequence[Any]) -> Column | None:
+    if parts[0] is None:
+        return None
+    return Column(parts[0].name, np.concatenate([part.values for part in parts]))
 
-    return pyarrow.concat_arrays(parts)
+
+def is_header(fields: Sequence[str]) -> bool:
+    """Return whether a first line is a header: not blank, and without a number."""
+    return any(field.strip() for field in fields) and not any(map(_is_number, fields))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
