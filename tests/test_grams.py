@@ -1,4 +1,4 @@
-"""Gram matrices against NumPy: whatever is read of one is that part of a matrix."""
+"""Gram matrices against NumPy: each block is that part of a matrix."""
 
 from __future__ import annotations
 

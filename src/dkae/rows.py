@@ -1,6 +1,6 @@
 """Rows that are read when they are asked for: on a disk, of a sparse matrix, or without gaps.
 
-Memory holds what was asked for, never all of them. Each part is checked when it is read, so an
+Memory holds the rows that are asked for, never all. Each part is checked when it is read, so an
 error names the row, wherever in the data it is.
 """
 
@@ -23,7 +23,7 @@ from dkae._support.checks import check_choice, check_number, shown
 #: What an array of rows has; other arrays of Python, and pandas, have more.
 _HAS = ("shape", "dtype", "__getitem__")
 _HAS_NOT = ("iloc", "__array_namespace__")
-#: Bytes of a mapped file that stay in memory; what is read beyond them can be read again.
+#: Bytes of a mapped file that stay in memory; pages beyond them can be read again.
 _MOST_MAPPED = 2**23
 #: Ways to draw a batch.
 SHUFFLES = ("rows", "chunks")
@@ -125,7 +125,7 @@ class RowArray:
         return self._gather(numbers)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Return all rows: for those who cannot do with a part at a time."""
+        """Return all rows, for code that needs them at once."""
         return np.asarray(self[:], dtype=dtype)
 
     def __repr__(self) -> str:
@@ -192,8 +192,8 @@ class RowArray:
         return rows.reshape(len(numbers), *self.shape[1:])
 
     def _as_numbers(self, values: NDArray[Any]) -> NDArray[np.float32]:
-        # A copy in all cases: nobody is to write to the source, and its memory may be released.
-        with np.errstate(over="ignore"):  # what is too large is told of as infinite
+        # Always a copy: the source must not be written to, and its memory may be released.
+        with np.errstate(over="ignore"):  # numbers that are too large become infinite, an error
             rows = np.array(values, dtype=np.float32, order="C")
         if self.scale != 1:
             rows /= np.float32(self.scale)
@@ -203,8 +203,8 @@ class RowArray:
         now = _shape_of(self.source)
         if now != self._stored_shape:
             raise ValueError(
-                f"X had the shape {self._stored_shape} and now has {now}: rows must not come or go "
-                "while they are read; pass a copy, or a part that stays"
+                f"X had the shape {self._stored_shape} and now has {now}: its length must not "
+                "change while rows are read; pass a copy, or a part that stays"
             )
         mapped = _map_of(self.source)
         # Reading beyond the end of a file would end the process, without a word.
@@ -247,7 +247,7 @@ class RowArray:
 
 
 def is_row_array(X: Any) -> bool:
-    """Say whether rows of X are read a part at a time: it is on a disk, or of no type we know.
+    """Return whether rows of X are read a part at a time: on a disk, or of an unknown type.
 
     Arrays in memory are taken whole.
     """
@@ -273,7 +273,7 @@ def as_rows(X: Any, name: str = "X") -> Any:
     if sparse.issparse(X):
         X = RowArray(X.tocsr(), missing=True)
     is_lazy = is_row_array(X) and not isinstance(X, np.ndarray)  # a memmap keeps its precision
-    # Who made a RowArray has said whether values may be missing.
+    # A RowArray knows already whether values may be missing.
     rows = row_array(X, missing=not isinstance(X, RowArray)) if is_lazy else as_array(X, name)
     if not rows.shape:
         raise ValueError(
@@ -325,8 +325,8 @@ def map_rows(
 ) -> Any:
     """Return a function of the rows of X, chunk by chunk, written to `out` if that is given.
 
-    What is computed on the way for all rows never exists together. `names` are those of the rows
-    and of the results in error messages.
+    Intermediate results exist for one chunk at a time. `names` are those of the rows and of the
+    results in error messages.
     """
     result = None
     n = max(1, min(N_MAPPED_ROWS, N_MAPPED_NUMBERS // max(1, int(np.prod(X.shape[1:])))))
@@ -359,9 +359,9 @@ def _overflow(rows: NDArray[Any], start: int, i: int, names: tuple[str, str]) ->
 
 
 def release(array: Any) -> None:
-    """Let the pages of a mapped file go: they count as memory of the process until then.
+    """Release the pages of a mapped file, which count as memory of the process until then.
 
-    What was written to them is in the file. Not those of a private copy, which are nowhere else.
+    Data written to them is in the file. The pages of a private copy, which has no file, stay.
     """
     mapped = _map_of(array)
     if mapped is not None and array.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):

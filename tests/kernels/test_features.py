@@ -109,7 +109,7 @@ def test_numbers_of_bytes(bad):
             kernel.on(X, cache_bytes=bad)
 
 
-# --- what is computed ----------------------------------------------------------------------------
+# --- the work -------------------------------------------------------------------------------------
 
 
 def test_features_of_rows_and_columns_are_computed_once_each():

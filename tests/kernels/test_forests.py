@@ -19,7 +19,6 @@ from sklearn.ensemble import (
 from dkae.kernels import ForestKernel
 from dkae.kernels import array_forest as module
 from dkae.kernels.array_forest import NO_CHILD, ArrayForest
-from dkae.kernels.forests import agreements
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 4))
@@ -42,11 +41,6 @@ def leaves(forest, rows):
 
 
 # --- the kernel ----------------------------------------------------------------------------------
-
-
-def test_agreements_are_counted_column_by_column():
-    a, b = RNG.integers(0, 4, (7, 30)), RNG.integers(0, 4, (5, 30))
-    np.testing.assert_array_equal(agreements(a, b), (a[:, None] == b).sum(axis=2))
 
 
 @every_forest

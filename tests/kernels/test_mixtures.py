@@ -93,20 +93,6 @@ def test_same_start_same_result_as_scikit_learn(covariance_type, seed, reg_covar
         np.testing.assert_allclose(ours[:, part], expected.predict_proba(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("covariance_type", COVARIANCES)
-def test_a_mixture_does_not_feel_its_neighbours(covariance_type):
-    X = torch.from_numpy(clouds(0))
-    initial = start(X.numpy(), [2, 3, 3, 6], covariance_type, 1)
-    params = {"reg_covar": 1e-6, "tol": 1e-3, "max_iter": 100}
-    together = fit(X, initial, covariance_type, **params)
-    for i in range(4):
-        only = torch.arange(4) == i
-        alone = fit(X, initial.select(only), covariance_type, **params)
-        part = components(initial, i)
-        torch.testing.assert_close(together.mixtures.means[part], alone.mixtures.means)
-        assert together.n_iter[i] == alone.n_iter[0]
-
-
 def test_a_collapsed_mixture_does_not_converge_and_harms_no_other():
     X = torch.from_numpy(np.vstack([np.zeros((5, 2)), clouds(0, d=2)]))
     initial = start(X.numpy()[5:], [2, 2], "diag", 0)

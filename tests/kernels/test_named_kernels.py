@@ -84,11 +84,6 @@ def test_images_are_vectors_and_rows_may_be_read_only(name):
 # --- parameters ----------------------------------------------------------------------------------
 
 
-def test_degree_and_coef0_have_the_defaults_of_scikit_learn():
-    plain, explicit = (PairwiseKernel("poly", **p).fit(X) for p in ({}, {"degree": 3, "coef0": 1}))
-    np.testing.assert_array_equal(plain.gram(X), explicit.gram(X))
-
-
 @pytest.mark.parametrize(
     ("name", "params", "message"),
     [

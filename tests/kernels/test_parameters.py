@@ -59,7 +59,7 @@ CALLED = {"metric": "kernel", "function": "kernel", "gram_matrix": "gram"}
 @pytest.mark.parametrize(("name", "parameter"), PARAMETERS)
 @pytest.mark.filterwarnings("ignore")
 def test_odd_values_work_or_are_named(name, parameter):
-    # A huge but finite number is told of by the values of the kernel.
+    # A huge but finite number makes the values of the kernel infinite.
     names = (CALLED.get(parameter, parameter), "check the kernel and its parameters")
     unnamed = []
     for value in ODD:
