@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from dkae._support.checks import check_integer
-from dkae.networks.protocol import seeded
 
 
 class ConvolutionalAutoencoder(nn.Module):
@@ -24,7 +23,7 @@ class ConvolutionalAutoencoder(nn.Module):
     n_components : int
         Width of the code.
     generator : torch.Generator, optional
-        Seed of the weights.
+        Not used: weights follow torch's own random numbers, which `fit` seeds.
     channels : sequence of int, default=(32, 64)
         Channels after each halving.
     """
@@ -52,18 +51,17 @@ class ConvolutionalAutoencoder(nn.Module):
         #: Height and width before each halving, and after the last: ⌈h / 2⌉ at a time.
         self.sizes = [tuple(math.ceil(n / 2**i) for n in shape[1:]) for i in range(len(widths))]
         top = (widths[-1], *self.sizes[-1])
-        with seeded(None if generator is None else generator.initial_seed()):
-            self.down = nn.ModuleList(
-                nn.Conv2d(a, b, 3, stride=2, padding=1) for a, b in pairwise(widths)
-            )
-            self.to_code = nn.Linear(math.prod(top), n_components)
-            self.from_code = nn.Sequential(
-                nn.Linear(n_components, math.prod(top)), nn.Unflatten(1, top)
-            )
-            self.up = nn.ModuleList(
-                nn.ConvTranspose2d(b, a, 3, stride=2, padding=1)
-                for a, b in reversed(list(pairwise(widths)))
-            )
+        self.down = nn.ModuleList(
+            nn.Conv2d(a, b, 3, stride=2, padding=1) for a, b in pairwise(widths)
+        )
+        self.to_code = nn.Linear(math.prod(top), n_components)
+        self.from_code = nn.Sequential(
+            nn.Linear(n_components, math.prod(top)), nn.Unflatten(1, top)
+        )
+        self.up = nn.ModuleList(
+            nn.ConvTranspose2d(b, a, 3, stride=2, padding=1)
+            for a, b in reversed(list(pairwise(widths)))
+        )
 
     def encode(self, x: Tensor) -> Tensor:
         for layer in self.down:

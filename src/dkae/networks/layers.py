@@ -75,7 +75,8 @@ class Layer(nn.Module):
         self.norm = norm
         self.activation = check_choice("activation", activation, ACTIVATIONS)
         self.output_activation = check_choice("output_activation", output_activation, ACTIVATIONS)
-        self.weight = nn.Parameter(_glorot(n_out, n_in, generator))
+        glorot = nn.init.xavier_uniform_(torch.empty(n_out, n_in), generator=generator)
+        self.weight = nn.Parameter(glorot)
         self.bias = nn.Parameter(torch.zeros(n_out))
         self.decoder_weight: nn.Parameter | None = None
         self.decoder_bias = nn.Parameter(torch.zeros(n_in))
@@ -91,7 +92,9 @@ class Layer(nn.Module):
     def untie(self) -> None:
         """Give the decoder a weight of its own, equal to the one it shared."""
         if self.decoder_weight is None:
-            self.decoder_weight = nn.Parameter(_transposed_copy(self.weight))
+            # Glorot's distribution is the same for a weight and its transpose.
+            copied = self.weight.detach().T.clone(memory_format=torch.contiguous_format)
+            self.decoder_weight = nn.Parameter(copied)
 
     def decode(self, h: Tensor) -> Tensor:
         """Return what the rows of `h`, (k, n_out), decode to."""
@@ -138,11 +141,6 @@ class Autoencoder(nn.Module):
     def layers(self) -> list[Layer]:
         """The layers from the input to the code."""
         return cast(list[Layer], list(self._layers))
-
-    @property
-    def n_components(self) -> int:
-        """The width of the code."""
-        return self.layers[-1].weight.shape[0]
 
     @property
     def is_pretrained(self) -> bool:
@@ -198,12 +196,3 @@ class Autoencoder(nn.Module):
             )
             for i in range(self.n_pretrained, len(self.layers))
         ]
-
-
-def _transposed_copy(weight: Tensor) -> Tensor:
-    # Glorot's distribution is the same for a weight and its transpose.
-    return weight.detach().T.clone(memory_format=torch.contiguous_format)
-
-
-def _glorot(n_out: int, n_in: int, generator: torch.Generator | None) -> Tensor:
-    return nn.init.xavier_uniform_(torch.empty(n_out, n_in), generator=generator)

@@ -65,19 +65,8 @@ def build_network(
     network: Any, known: Statistics, n_components: int, generator: torch.Generator
 ) -> nn.Module:
     """Return the network that a module, a factory or a builder stands for; a module is copied."""
-    if isinstance(network, nn.Module):
-        built = _copied(network)
-    elif callable(getattr(network, "build", None)) and not isinstance(network, type):
-        with seeded(generator.initial_seed()):
-            built = network.build(known, n_components, generator)
-    elif callable(network):
-        built = _made(network, known.shape, n_components, generator)
-    else:
-        raise ValueError(
-            f"network={shown(network)} is neither a torch module nor a factory: pass a Stack, a "
-            "module with encode and decode, or a function (shape, n_components, generator) that "
-            "returns one"
-        )
+    with seeded(generator.initial_seed()):
+        built = _built(network, known, n_components, generator)
     missing = [name for name in ("encode", "decode") if not callable(getattr(built, name, None))]
     if missing or not isinstance(built, nn.Module):
         lacks = f" without {' and '.join(missing)}" if missing else ""
@@ -88,61 +77,64 @@ def build_network(
     return built
 
 
-def _copied(network: nn.Module) -> Any:
-    try:
-        return copy.deepcopy(network)
-    except (RuntimeError, TypeError) as error:
+def _built(network: Any, known: Statistics, n_components: int, generator: torch.Generator) -> Any:
+    if isinstance(network, nn.Module):
+        try:
+            return copy.deepcopy(network)
+        except (RuntimeError, TypeError) as error:
+            raise ValueError(
+                f"network={_name(network)} cannot be copied ({error}): pass a factory, a function "
+                "(shape, n_components, generator) that builds it"
+            ) from error
+    if callable(getattr(network, "build", None)) and not isinstance(network, type):
+        return network.build(known, n_components, generator)
+    if not callable(network):
         raise ValueError(
-            f"network={_name(network)} cannot be copied ({error}): pass a factory, a function "
-            "(shape, n_components, generator) that builds it"
-        ) from error
-
-
-def _made(
-    factory: Any, shape: tuple[int, ...], n_components: int, generator: torch.Generator
-) -> Any:
+            f"network={shown(network)} is neither a torch module nor a factory: pass a Stack, a "
+            "module with encode and decode, or a function (shape, n_components, generator) that "
+            "returns one"
+        )
     try:
-        with seeded(generator.initial_seed()):
-            return factory(shape, n_components, generator)
+        return network(known.shape, n_components, generator)
     except TypeError as error:
         raise TypeError(
-            f"network={getattr(factory, '__name__', _name(factory))} failed as a factory "
+            f"network={getattr(network, '__name__', _name(network))} failed as a factory "
             f"({error}): it is called with (shape, n_components, generator)"
         ) from error
 
 
 def check_network(network: nn.Module, rows: Floats, n_components: int) -> None:
-    """Reject a network that cannot learn, or whose maps give another shape than they should."""
-    name, devices = _name(network), {p.device for p in network.parameters()}
+    """Raise if a network cannot learn, or if its maps return other shapes than they should."""
+    name, devices = _name(network), sorted({str(p.device) for p in network.parameters()})
     if not devices:
         raise ValueError(f"network={name} holds no parameters: there is nothing to train")
     if len(devices) > 1:
         raise ValueError(
-            f"network={name} has parameters on several devices ({_listed(devices)}): leave it on "
-            "one, and set device= to where it should train"
+            f"network={name} has parameters on several devices ({', '.join(devices)}): leave it "
+            "on one, and set device= to where it should train"
         )
     # torch takes no array that is reversed.
-    x = torch.tensor(np.ascontiguousarray(rows), device=devices.pop())
+    x = torch.tensor(np.ascontiguousarray(rows), device=devices[0])
     with evaluating(network), torch.no_grad():
         codes = _apply(network, "encode", x)
         _check_shape(
             f"{name}.encode", codes, (len(x), n_components), "set n_components to its width"
         )
         decoded = _apply(network, "decode", codes)
-        _check_shape(f"{name}.decode", decoded, tuple(x.shape), "it must give back rows like X")
+        _check_shape(f"{name}.decode", decoded, tuple(x.shape), "it must return rows like X")
 
 
 def decoder_parameters_of(network: Any) -> Callable[[], Any] | None:
-    """Return what gives the decoder's parameters: its method, or those of a decoder module."""
+    """Return the function that returns the decoder's parameters; None if there is none."""
     if callable(getattr(network, "decoder_parameters", None)):
         return network.decoder_parameters  # type: ignore[no-any-return]
     return network.decode.parameters if isinstance(network.decode, nn.Module) else None
 
 
 def check_decoder(network: nn.Module, rows: Floats) -> None:
-    """Reject decoder parameters that the codes depend on, before any training.
+    """Raise if codes depend on the decoder's parameters.
 
-    On a copy, because asking for them unties tied weights.
+    This looks at a copy, because asking for them unties tied weights.
     """
     trial: Any = copy.deepcopy(network).cpu()
     parameters = decoder_parameters_of(trial)
@@ -166,7 +158,7 @@ def check_decoder(network: nn.Module, rows: Floats) -> None:
 
 @contextmanager
 def evaluating(network: nn.Module) -> Iterator[None]:
-    """Keep dropout and batch statistics still meanwhile; each part has its own mode afterwards."""
+    """Keep dropout and batch statistics still, and restore the mode of each part afterwards."""
     modes = [(module, module.training) for module in network.modules()]
     network.eval()
     try:
@@ -176,15 +168,15 @@ def evaluating(network: nn.Module) -> Iterator[None]:
             module.training = mode
 
 
-#: Torch's own random numbers belong to the process: one thread at a time builds a network.
+#: Torch's own random numbers belong to the whole process: threads build networks in turn.
 _RANDOM_LOCK = threading.RLock()
 
 
 @contextmanager
 def seeded(seed: int | None) -> Iterator[None]:
-    """Let torch's own random numbers, which modules draw their weights from, follow a seed.
+    """Seed torch's own random numbers, which modules draw their weights from, and restore them.
 
-    They are put back afterwards. None leaves them as they are.
+    None leaves them as they are.
     """
     if seed is None:
         yield
@@ -218,7 +210,3 @@ def _check_shape(what: str, result: Tensor, expected: tuple[int, ...], remedy: s
 
 def _name(value: object) -> str:
     return type(value).__name__
-
-
-def _listed(values: Any) -> str:
-    return ", ".join(sorted(map(str, values)))

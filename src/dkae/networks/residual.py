@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from dkae._support.checks import check_integer
-from dkae.networks.protocol import seeded
 
 
 class ResidualBlock(nn.Module):
@@ -32,11 +31,11 @@ class ResidualAutoencoder(nn.Module):
     Parameters
     ----------
     shape : tuple of int
-        Shape of a row; one of several dimensions is flattened and given back.
+        Shape of a row, of any number of dimensions.
     n_components : int
         Width of the code.
     generator : torch.Generator, optional
-        Seed of the weights.
+        Not used: weights follow torch's own random numbers, which `fit` seeds.
     width : int, default=512
         Width of the hidden layers.
     n_blocks : int, default=2
@@ -65,21 +64,20 @@ class ResidualAutoencoder(nn.Module):
             "n_blocks": n_blocks,
         }
         n_features = math.prod(shape)
-        with seeded(None if generator is None else generator.initial_seed()):
-            self.encoder = nn.Sequential(
-                nn.Flatten(),
-                nn.Linear(n_features, width),
-                *(ResidualBlock(width) for _ in range(n_blocks)),
-                nn.LayerNorm(width),
-                nn.Linear(width, n_components),
-            )
-            self.decoder = nn.Sequential(
-                nn.Linear(n_components, width),
-                *(ResidualBlock(width) for _ in range(n_blocks)),
-                nn.LayerNorm(width),
-                nn.Linear(width, n_features),
-                nn.Unflatten(1, tuple(shape)),
-            )
+        self.encoder = nn.Sequential(
+            nn.Flatten(),
+            nn.Linear(n_features, width),
+            *(ResidualBlock(width) for _ in range(n_blocks)),
+            nn.LayerNorm(width),
+            nn.Linear(width, n_components),
+        )
+        self.decoder = nn.Sequential(
+            nn.Linear(n_components, width),
+            *(ResidualBlock(width) for _ in range(n_blocks)),
+            nn.LayerNorm(width),
+            nn.Linear(width, n_features),
+            nn.Unflatten(1, tuple(shape)),
+        )
 
     def encode(self, x: Tensor) -> Tensor:
         codes: Tensor = self.encoder(x)

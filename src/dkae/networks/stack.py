@@ -113,7 +113,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         code = check_choice("code_activation", self.code_activation, ACTIVATIONS)
         tied = check_boolean("tied_weights", self.tied_weights)
         up = [hidden] * n_hidden + [code]
-        # The decoder of a layer gives back what the layer below put out, with its activation.
+        # The decoder of a layer reconstructs the output of the layer below, with its activation.
         down = [output, *up]
         norms = [check_boolean("layer_norm", self.layer_norm)] * n_hidden + [False]
         return [
@@ -150,16 +150,16 @@ def hidden_sizes(given: Any, shape: tuple[int, ...], n_components: int) -> list[
 
 
 def choose_output_activation(name: str, low: float, high: float) -> str:
-    """Return the activation that gives back values of X, from `low` to `high`, for "auto"."""
+    """Return the activation for rows with values from `low` to `high`, resolving "auto"."""
     check_choice("output_activation", name, ["auto", *ACTIVATIONS])
     in_unit_interval = low >= 0 and high <= 1
     if name == "auto":
-        # Far below 1 a sigmoid is steep: what all lies in [0, 0.01] it gives back badly.
+        # A sigmoid reconstructs values badly that all lie far below 1, such as [0, 0.01].
         return "sigmoid" if in_unit_interval and high > 0.5 else "identity"
     if name in ("sigmoid", "logistic") and not in_unit_interval:
         warn_caller(
             f"output_activation={name!r} gives values in (0, 1) only, but X ranges over "
-            f"[{low:.4g}, {high:.4g}] and cannot be given back: scale X to [0, 1] or use "
+            f"[{low:.4g}, {high:.4g}], out of its reach: scale X to [0, 1] or use "
             "output_activation='auto'"
         )
     return name
