@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from dkae._support.checks import check_integer
+from dkae._support.checks import check_boolean, check_integer
 from dkae._support.devices import float32_math
 from dkae._support.processes import joined
 from dkae._support.warning import unchanged_on_failure
@@ -299,7 +299,7 @@ class DeepKernelizedAutoencoder(KernelMap):
     # --- the steps of fit --------------------------------------------------------------------
 
     def _is_warm(self) -> bool:
-        is_warm = bool(self.warm_start) and self.__sklearn_is_fitted__()
+        is_warm = check_boolean("warm_start", self.warm_start) and self.__sklearn_is_fitted__()
         if is_warm and self.n_components != self.n_components_:
             raise ValueError(
                 f"n_components={self.n_components}, but the network that is to go on has "

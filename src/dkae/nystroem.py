@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
+from sklearn.preprocessing import KernelCenterer
 from sklearn.utils.metaestimators import available_if
 
 from dkae._support.arrays import check_magnitude
@@ -54,7 +55,8 @@ class InvertibleNystroem(KernelMap):
 
     With the kernel values :math:`\kappa(L, x)` of a row with m landmark rows L, the code is
 
-    .. math:: c(x) = \bigl(W^\top \kappa(L, x),\; U^\top (x - \mu)\bigr), \qquad W = K^{-1/2} V ,
+    .. math:: c(x) = \bigl(W^\top \kappa(L, x) - w_0,\; U^\top (x - \mu)\bigr), \qquad
+        W = K^{-1/2} V ,
 
     with :math:`K = \kappa(L, L)` and V the leading directions of the Nyström features
     :math:`K^{-1/2} \kappa(L, x)` of the training rows: no other N_c directions have larger inner
@@ -74,6 +76,9 @@ class InvertibleNystroem(KernelMap):
     n_landmarks : int, optional
         m, landmark rows drawn at random from the training rows; 1,000 by default, or 2 N_c if that
         is more, and at most all.
+    center : bool, default=False
+        Whether the mean of the training rows is the origin of kernel space, as in `KernelPCA`;
+        inner products of codes are the centred kernel then. If not, :math:`w_0 = 0`.
     n_linear : int, optional
         Width of the linear path, at most N_c. By default the one with the least loss of Eq. 8 on
         held-out rows.
@@ -100,8 +105,8 @@ class InvertibleNystroem(KernelMap):
     ----------
     landmarks_ : array of shape (n_landmarks, n_features)
         L, as the kernel sees them.
-    projection_ : array of shape (n_landmarks, n_kernel)
-        W.
+    projection_, offset_ : arrays of shape (n_landmarks, n_kernel) and (n_kernel,)
+        W and w₀.
     linear_path_, linear_center_ : arrays of shape (n_features, n_linear) and (n_features,)
         U and μ.
     decoder_ : regressor
@@ -133,6 +138,7 @@ class InvertibleNystroem(KernelMap):
         kernel: Any = "rbf",
         gamma: str | float | None = "median",
         n_landmarks: int | None = None,
+        center: bool = False,
         n_linear: int | None = None,
         decoder: Any = "auto",
         standardize: bool = False,
@@ -148,6 +154,7 @@ class InvertibleNystroem(KernelMap):
         self.kernel = kernel
         self.gamma = gamma
         self.n_landmarks = n_landmarks
+        self.center = center
         self.n_linear = n_linear
         self.decoder = decoder
         self.standardize = standardize
@@ -261,6 +268,7 @@ class InvertibleNystroem(KernelMap):
         path = make_path(codes, seen, n_components, n_linear)
         scale = np.broadcast_to(scaling.scale.numpy(), self.row_shape_)
         self.projection_ = features.projection[:, : path.n_kernel].astype(np.float32)
+        self.offset_ = features.offset[: path.n_kernel].astype(np.float32)
         self.linear_path_ = (path.directions / scale[:, None]).astype(np.float32)
         self.linear_center_ = scaling.mean.numpy()
         self.n_components_ = self.projection_.shape[1] + self.linear_path_.shape[1]
@@ -282,7 +290,8 @@ class InvertibleNystroem(KernelMap):
         chosen = np.sort(np.random.default_rng(seed).choice(len(rows), n, replace=False))
         seen = self._kernel_part(rows)
         self.landmarks_ = np.ascontiguousarray(seen[chosen])
-        return NystroemFeatures(kernel, self.landmarks_, n_components).fit(seen)
+        center = check_boolean("center", self.center)
+        return NystroemFeatures(kernel, self.landmarks_, n_components, center=center).fit(seen)
 
     def _kernel_part(self, rows: Floats) -> Floats:
         """Return a chunk of rows as the kernel sees them."""
@@ -304,7 +313,8 @@ class InvertibleNystroem(KernelMap):
         kernel_rows = self._kernel_part(rows[sample])
 
         def prior(ids: Any) -> Floats:
-            return kernel.gram(kernel_rows[ids])
+            gram = kernel.gram(kernel_rows[ids])
+            return KernelCenterer().fit_transform(gram) if self.center else gram
 
         smooth = kernel.has_formula
         return choose_width(codes[sample], seen[sample], prior, n_components, is_smooth=smooth)
@@ -352,7 +362,7 @@ class InvertibleNystroem(KernelMap):
     # --- the map -----------------------------------------------------------------------------
 
     def _encode(self, rows: Any) -> Any:
-        codes = self._kernel_values(self._kernel_part(rows)) @ self.projection_
+        codes = self._kernel_values(self._kernel_part(rows)) @ self.projection_ - self.offset_
         if not self.linear_path_.shape[1]:
             return codes
         path = (self._without_gaps(rows) - self.linear_center_) @ self.linear_path_

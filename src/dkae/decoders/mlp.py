@@ -219,7 +219,8 @@ class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: igno
 
     def held_out_share(self, n_rows: int) -> float:
         """Return the share of the rows that is held out."""
-        return self.validation_fraction if n_rows >= N_HELD_OUT_FROM else 0.0
+        share = check_number("validation_fraction", self.validation_fraction, 0, 1, open_high=True)
+        return share if n_rows >= N_HELD_OUT_FROM else 0.0
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of an optimization that is given by default."""
