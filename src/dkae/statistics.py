@@ -45,13 +45,14 @@ class Statistics(NamedTuple):
             chunks = chunks_of(X, N_CHUNK_NUMBERS, own)
         else:
             chunks = (X[part] for part in _in_parts(np.sort(ids)[own], X.shape[1:]))
-        mine = cls._of_chunks(chunks, X.shape[1:])
+        mine = cls.of_chunks(chunks, X.shape[1:])
         arrays = {name: np.asarray(value) for name, value in mine._asdict().items()}
         parts = present().gather_arrays(arrays)
         return reduce(cls.merged, (cls(**part) for part in parts))
 
     @classmethod
-    def _of_chunks(cls, chunks: Iterable[Any], shape: tuple[int, ...]) -> Statistics:
+    def of_chunks(cls, chunks: Iterable[Any], shape: tuple[int, ...]) -> Statistics:
+        """Return the statistics of rows of this shape that come in chunks."""
         n, mean, squares = (np.zeros(shape) for _ in range(3))
         low, high, n_rows = np.full(shape, np.inf), np.full(shape, -np.inf), 0
         for part in chunks:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix
 
 from dkae._support.arrays import naming
 from dkae.grams import Rows
@@ -60,9 +61,7 @@ def count_labels(labels: Any, name: str) -> int:
 
 
 def _matched_share(y: Rows, clusters: Rows) -> float:
-    n_classes, n_clusters = int(y.max()) + 1, int(clusters.max()) + 1
-    counts = np.bincount(y * n_clusters + clusters, minlength=n_classes * n_clusters)
-    counts = counts.reshape(n_classes, n_clusters)
+    counts = contingency_matrix(y, clusters)
     return float(counts[linear_sum_assignment(counts, maximize=True)].sum() / len(y))
 
 

@@ -3,7 +3,6 @@
 Matrices must be symmetric and are read tile by tile; time is O(n²).
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,8 @@ from dkae._support.checks import check_integer, check_state, check_takes
 from dkae.grams import GramLike, Rows, as_gram
 from dkae.kernels import ideal_kernel
 from dkae.metrics.clusters import count_labels
-from dkae.metrics.comparison import GramComparison, check_sizes, compare, tiles
+from dkae.metrics.codes import code_gram
+from dkae.metrics.comparison import GramComparison, check_sizes, compare
 
 
 def kernel_alignment(a: GramLike, b: GramLike) -> float:
@@ -35,12 +35,8 @@ def constant_alignment(gram: GramLike) -> float:
     Codes that are the same for every row reach it: only the part above the floor was learnt.
     """
     checked = as_gram(gram, "gram")
-    total = squares = 0.0
-    for tile in tiles((checked,), ("gram",)):
-        (values,) = tile.values
-        total += tile.weight * float(values.sum())
-        squares += tile.weight * float(np.vdot(values, values))
-    return total / (len(checked) * math.sqrt(squares)) if squares > 0 else 0.0
+    ones = code_gram(np.ones((len(checked), 1), np.float32))
+    return compare(ones, checked, ("constant", "gram")).alignment
 
 
 def centered_alignment(a: GramLike, b: GramLike) -> float:

@@ -14,6 +14,7 @@ from dkae._support.arrays import check_magnitude, naming, real_numbers
 from dkae._support.checks import check_number
 from dkae.metrics.comparison import Doubles
 from dkae.rows import as_rows
+from dkae.statistics import Statistics
 
 #: Entries of X that are read together: 8 MB in float64.
 N_CHUNK_ENTRIES = 2**20
@@ -57,16 +58,14 @@ def reconstruction_r2(X: Any, X_hat: Any, *, scale: Any = None) -> float:
         The scales s, positive numbers. 1 by default.
     """
     rows, back = _check_pair(X, X_hat)
-    s, mean = _check_scale(scale, rows.shape[1:]), _mean_row(rows)
-    error = deviation = size = 0.0
-    for x, x_hat in _parts(rows, back):
-        error += _squares((x - x_hat) / s)
-        deviation += _squares((x - mean) / s)
-        size += _squares(x / s)
+    s, width = _check_scale(scale, rows.shape[1:]), math.prod(rows.shape[1:])
+    known = Statistics.of_chunks((_vectors(rows[ids], "X") for ids in _chunks(rows)), (width,))
+    _check_known(known.n.sum())
+    error = sum(_squares((x - x_hat) / s) for x, x_hat in _parts(rows, back))
     # The mean of equal numbers may differ from them by round-off.
-    if deviation <= ROUND_OFF**2 * size:
-        return float(error == 0)
-    return 1 - error / deviation
+    varies = known.variance > np.square(ROUND_OFF * known.mean)
+    deviation = float((known.n * known.variance / np.square(s))[varies].sum())
+    return 1 - error / deviation if deviation > 0 else float(error == 0)
 
 
 def psnr(X: Any, X_hat: Any, peak: float = 1.0) -> float:
@@ -88,20 +87,8 @@ def psnr(X: Any, X_hat: Any, peak: float = 1.0) -> float:
 
 def _squares(values: Doubles) -> float:
     """Return the sum of the squares of the known values."""
-    squares = float(np.vdot(values, values))
-    return float(np.nansum(values * values)) if math.isnan(squares) else squares
-
-
-def _mean_row(rows: Any) -> Doubles:
-    """Return the mean of the known values of each feature, 0 where all are missing."""
-    total, n = np.zeros(math.prod(rows.shape[1:])), np.zeros(math.prod(rows.shape[1:]))
-    for ids in _chunks(rows):
-        x = _vectors(rows[ids], "X")
-        n += np.count_nonzero(~np.isnan(x), axis=0)
-        total += np.nansum(x, axis=0)
-    _check_known(n.sum())
-    mean: Doubles = total / np.maximum(n, 1)
-    return mean
+    known = np.nan_to_num(values)
+    return float(np.vdot(known, known))
 
 
 def _parts(rows: Any, back: Any) -> Iterator[tuple[Doubles, Doubles]]:
