@@ -70,7 +70,7 @@ bench: $(READY) ## benchmarks; they write to benchmarks/results/
 	$(BIN)/python benchmarks/partial_fit.py
 	$(BIN)/python benchmarks/chunks.py
 
-torture: $(READY) ## kill, damage and interrupt, by the thousand: a quarter of an hour
+torture: $(READY) ## kill, damage and interrupt, by the thousand: ten minutes
 	$(BIN)/python benchmarks/torture.py
 
 tables: $(READY) ## write the tables of README and docs anew, from the result files

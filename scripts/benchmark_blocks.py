@@ -15,18 +15,21 @@ __all__ = [
     "baselines_curve",
     "baselines_denoising",
     "benchmark",
+    "busy",
     "choose_gamma",
     "cluster_kernel",
+    "fit_trace",
+    "maps",
     "memory",
     "mnist_recipes",
-    "nystroem",
+    "nystroem_quality",
+    "nystroem_speed",
     "quickstart",
     "recipe_variants",
     "recipes",
     "spectral",
     "step_memory",
     "torture",
-    "torture_peers",
     "training_step",
     "when_cost",
     "when_quality",
@@ -49,34 +52,71 @@ def _ratio(found: dict[str, float]) -> str:
 
 
 def quickstart() -> str:
-    """Return the ten lines of the README beside their rivals."""
+    """Return the maps beside their rivals on MNIST."""
     found = benchmark("quickstart")
-    seconds = found["dkae"]["seconds"]
+    seconds = found["InvertibleNystroem"]["seconds"]
     rows = [
         [
             f"{name} ({row['note']})" if row["note"] else name,
             f"{row['alignment']:.5f}",
             *_three_numbers(row),
-            "–" if name == "constant kernel" else f"{row['seconds'] / seconds:.2g}",
+            f"{row['seconds'] / seconds:.2g}" if "seconds" in row else "–",
         ]
         for name, row in found.items()
     ]
-    return table(["128 components", "alignment", *_THREE, "time to fit, dkae = 1"], rows)
+    return table(
+        ["128 components", "alignment", *_THREE, "time to fit, InvertibleNystroem = 1"], rows
+    )
 
 
-def nystroem() -> str:
-    """Return the same in short."""
+def maps() -> str:
+    """Return the three maps and the pipeline of scikit-learn in short."""
     found = benchmark("quickstart")
-    rows = [[name, *_three_numbers(row)] for name, row in found.items()]
+    names = [*_MAPS, "Nystroem(1000) + PCA + KernelRidge"]
+    rows = [
+        [f"`{name}`" if name in _MAPS else name, *_three_numbers(found[name])] for name in names
+    ]
     return table(["128 components, test rows", *_THREE], rows)
 
 
-_THREE = ("L_c", "1 − centred alignment", "error (MSE)")
+_MAPS = ("KernelPCA", "InvertibleNystroem", "DeepKernelizedAutoencoder")
+_THREE = ("L_c", "1 − CKA", "error (MSE)")
 
 
 def _three_numbers(row: dict[str, float]) -> list[str]:
     distance = 1 - row["centered_alignment"]
     return [f"{value:.4f}" for value in (row["alignment_loss"], distance, row["mse"])]
+
+
+def nystroem_speed() -> str:
+    """Return the times of InvertibleNystroem as multiples of those of its rivals."""
+    rows = []
+    for name, found in benchmark("nystroem").items():
+        for side in _DECODERS:
+            ratios = [
+                f"{found['sides'][side][work] / found['sides'][rival][work]:.2g} ×"
+                for rival in _PIPELINES
+                for work in ("fit", "transform", "inverse_transform")
+            ]
+            rows.append([f"{name}, `{side}`", *ratios])
+    works = ("fit", "transform", "inverse")
+    return table(["time /", *(f"{rival}: {work}" for rival in _PIPELINES for work in works)], rows)
+
+
+def nystroem_quality() -> str:
+    """Return what InvertibleNystroem and its rivals reach on held-out rows."""
+    found = benchmark("nystroem")
+    sides = [side for side in next(iter(found.values()))["sides"] if "given" not in side]
+    rows = [
+        [name, *(" / ".join(f"{of['sides'][s][score]:.4f}" for score in _SCORES) for s in sides)]
+        for name, of in found.items()
+    ]
+    names = [f"`{side}`" if side in _DECODERS else side for side in sides]
+    return table([" / ".join(_SCORES.values()), *names], rows)
+
+
+_DECODERS = ("ridge", "kernel_ridge", "mlp")
+_PIPELINES = ("Nystroem(1000) + Ridge", "Nystroem(1000) + PCA + KernelRidge")
 
 
 def cluster_kernel() -> str:
@@ -140,80 +180,74 @@ def _values(records: list[dict[str, Any]], part: str, score: str) -> list[float]
 
 
 def recipes() -> str:
-    """Return recipes and rivals on all data sets: geometric means, validation parts."""
+    """Return maps and rivals on all data sets: geometric means, validation parts."""
     found = _of_recipes()
-    n_data = len({data for data, _, _ in found})
-    return _recipe_table([m for m in _methods(found) if _n_data(found, m) == n_data])
+    return _recipe_table(found, [m for m in _methods(found) if not m.startswith(_VARIANT)])
 
 
 def recipe_variants() -> str:
-    """Return recipes and their variants on the data sets of the variants."""
+    """Return the variants of InvertibleNystroem, one seed of each."""
     found = _of_recipes()
-    fewest = min(_n_data(found, m) for m in _methods(found))
-    (variant, *_) = [m for m in _methods(found) if _n_data(found, m) == fewest]
-    varied = {data for data, _, m in found if m == variant}
-    ours = [m for m in _methods(found) if m.startswith(("kernel layer", "network"))]
-    return _recipe_table(ours, varied, n_seeds=1)
+    names = [m for m in _methods(found) if m.startswith("InvertibleNystroem")]
+    return _recipe_table({key: records[:1] for key, records in found.items()}, names)
+
+
+_VARIANT = "InvertibleNystroem, "
 
 
 def _methods(found: dict[tuple[str, str, str], Any]) -> list[str]:
-    return list(dict.fromkeys(method for _, _, method in found))
+    return sorted({method for _, _, method in found})
 
 
-def _n_data(found: dict[tuple[str, str, str], Any], method: str) -> int:
-    return len({data for data, _, m in found if m == method})
-
-
-def _recipe_table(methods: list[str], varied: set[str] | None = None, n_seeds: int = 3) -> str:
-    found = _of_recipes()
-    kernels, rows = list(dict.fromkeys(kernel for _, kernel, _ in found)), []
+def _recipe_table(
+    found: dict[tuple[str, str, str], list[dict[str, Any]]], methods: list[str]
+) -> str:
+    kernels, rows = sorted({kernel for _, kernel, _ in found}), []
     for method in methods:
         cells = []
         for kernel in kernels:
-            of_all = [
-                records[:n_seeds]
-                for (data, k, m), records in found.items()
-                if (k, m) == (kernel, method) and (varied is None or data in varied)
-            ]
+            of_all = [records for key, records in found.items() if key[1:] == (kernel, method)]
             for score in _SCORES:
                 means = [float(np.mean(_values(r, "validation", score))) for r in of_all]
                 cells.append(f"{np.exp(np.mean(np.log(means))):.3f}")
         rows.append([method, *cells])
-    return table(["recipe", *(f"{k}: {s}" for k in kernels for s in _SCORES.values())], rows)
+    return table(["method", *(f"{k}: {s}" for k in kernels for s in _SCORES.values())], rows)
 
 
 def mnist_recipes() -> str:
-    """Return the recipes on MNIST, means of seeds."""
+    """Return the maps on MNIST, means of seeds."""
     found, rows = benchmark("mnist_recipes"), []
-    for kernel, recipe in dict.fromkeys(tuple(n.split()[:2]) for n in found if n[:3] != "PCA"):
-        records = [r for name, r in found.items() if name.startswith(f"{kernel} {recipe} ")]
+    names = (name.split(" / ") for name in found if " / " in name)
+    for kernel, method in dict.fromkeys((kernel, method) for kernel, method, _ in names):
+        records = [r for name, r in found.items() if name.startswith(f"{kernel} / {method} / ")]
         means = [
             f"{np.mean([r[score] for r in records]):.4f}"
             for score in ("alignment_loss", "one_minus_cka", "mse")
         ]
         pca = found[f"PCA {records[0]['n_components']}"]["mse"]
-        rows.append([f"{kernel}, `{recipe}`", str(len(records)), *means, f"{pca:.4f}"])
-    return table(["", "seeds", "L_c", "1 − CKA", "MSE", "MSE of PCA"], rows)
+        rows.append([f"{kernel}, {method}", str(len(records)), *means, f"{pca:.4f}"])
+    return table(["", "seeds", *_THREE, "MSE of PCA"], rows)
 
 
 #: What the page "When to use it" compares.
-_COMPARED = {
-    "dkae": "kernel layer",
-    "network": "network",
-    "Nystroem + ridge": "Nystroem + ridge",
-    "kernel PCA + pre-image": "kernel PCA + pre-image",
-    "PCA": "PCA",
-    "autoencoder": "autoencoder (λ = 0)",
-}
+_COMPARED = (
+    "InvertibleNystroem",
+    "DeepKernelizedAutoencoder",
+    "KernelPCA",
+    "Nystroem(1000) + PCA + KernelRidge",
+    "Nystroem + ridge",
+    "PCA",
+    "autoencoder (λ = 0)",
+)
 
 
 def when_quality() -> str:
     """Return the quality of map and way back on the test parts, L_c / 1 − CKA / 1 − R²."""
     found = _of_recipes()
     rows = []
-    for data, kernel in dict.fromkeys(key[:2] for key in found):
+    for data, kernel in sorted({key[:2] for key in found}):
         cells = []
-        for method in _COMPARED.values():
+        for method in _COMPARED:
             records = found[data, kernel, method]
             means = (float(np.mean(_values(records, "test", score))) for score in _SCORES)
             cells.append(" / ".join(f"{mean:.3f}" for mean in means))
@@ -222,16 +256,16 @@ def when_quality() -> str:
 
 
 def when_cost() -> str:
-    """Return costs as multiples of those of dkae, and the accuracy of a linear classifier."""
+    """Return costs as multiples of those of the first, and the accuracy of a linear classifier."""
     found = _of_recipes()
     costs = ("fit_seconds", "map_microseconds", "invert_microseconds", "numbers")
     rows = []
-    for name, method in _COMPARED.items():
+    for method in _COMPARED:
         cells = []
         for cost in costs:
             ratios = [
                 np.median([r[cost] for r in records])
-                / np.median([r[cost] for r in found[data, kernel, _COMPARED["dkae"]]])
+                / np.median([r[cost] for r in found[data, kernel, _COMPARED[0]]])
                 for (data, kernel, m), records in found.items()
                 if m == method
             ]
@@ -241,9 +275,32 @@ def when_cost() -> str:
             for (_, _, m), records in found.items()
             if m == method and records[0]["accuracy"] is not None
         ]
-        rows.append([name, *cells, f"{np.mean(accuracies):.3f}"])
+        rows.append([method, *cells, f"{np.mean(accuracies):.3f}"])
     head = ["", "fit", "map a row", "invert a row", "numbers held", "linear classifier"]
     return table(head, rows)
+
+
+def fit_trace() -> str:
+    """Return how much of the library a fit goes through, before and now."""
+    rows = [[name, *map(str, counts.values())] for name, counts in benchmark("fit_trace").items()]
+    return table(["`fit` of 60 rows", "functions", "modules", "depth"], rows)
+
+
+def busy() -> str:
+    """Return CPU and wall time as multiples of those of one quiet thread."""
+    found = benchmark("busy")
+    cases = list(next(iter(found.values()))["ratios"])
+    rows = [
+        [
+            work,
+            *(
+                f"{of['ratios'][case]['cpu']:.2f}, {of['ratios'][case]['wall']:.2f}"
+                for case in cases
+            ),
+        ]
+        for work, of in found.items()
+    ]
+    return table(["CPU, wall time", *cases], rows)
 
 
 def training_step() -> str:
@@ -268,7 +325,7 @@ def whole_steps() -> str:
     found = {
         m: f["with_batches"] for m, f in benchmark("training_step").items() if "with_batches" in f
     }
-    names = list(next(iter(found.values())))
+    names = ["fetched in time", "fetched ahead"]
     rows = [[_processor(m), *(f"{f[name]:.2f}" for name in names)] for m, f in found.items()]
     return table(["whole step / products", *names], rows)
 
@@ -340,7 +397,7 @@ def baselines_denoising() -> str:
 def choose_gamma() -> str:
     """Return what each score gives models of an RBF kernel with another γ; the best is bold."""
     found, rows = benchmark("choose_gamma"), []
-    scores = ["score", "centered_alignment", "label_alignment", "r2", "classifier"]
+    scores = ["alignment", "score", "label_alignment", "r2", "classifier"]
     for loss, title in (("frobenius", "L_c"), ("centered", "centred")):
         best = {name: max(by[name] for by in found[loss].values()) for name in scores}
         for factor, by in found[loss].items():
@@ -351,16 +408,17 @@ def choose_gamma() -> str:
             ]
             gamma = factor.replace("0.3333", "1/3").replace("0.0001", "1e-4")
             rows.append([title, gamma, f"{by['constant']:.4f}", *cells])
-    head = ["loss", "γ / median", "constant kernel", "`score`", "centred alignment"]
+    head = ["loss", "γ / median", "A of constant codes", "A", "`score` (CKA)"]
     return table([*head, "alignment with labels", "R²", "classifier"], rows)
 
 
 _FAULTS = {
-    "kills": "SIGKILL at random moments of fits with a checkpoint, resumed: the weights of an "
+    "kills": "SIGKILL at random moments of fits with a checkpoint, resumed: the model of an "
     "unbroken fit, to the bit",
     "saves": "SIGKILL at random moments of saves: the file is the old or the new one, and whole",
-    "mutations": "model files and checkpoints, damaged: refused with `ModelFileError`",
-    "processes": "fits in fresh processes, with one thread and with two: the same to the bit",
+    "files": "model files and checkpoints, damaged: refused",
+    "states": "model files and checkpoints with random edits and a right checksum, loaded and "
+    "used: an error that says why or a finite result, within 10 s and 300 MB + 20 × the file",
 }
 
 
@@ -370,14 +428,6 @@ def torture() -> str:
     rows = [
         [text, f"{found[name]['tried']:,}", f"{found[name]['held']:,}"]
         for name, text in _FAULTS.items()
+        if name in found
     ]
     return table(["fault", "tried", "held"], rows)
-
-
-def torture_peers() -> str:
-    """Return what others make of damaged files."""
-    rows = [
-        [name, f"{n['tried']:,}", f"{100 * n.get('taken in silence', 0) / n['tried']:.0f} %"]
-        for name, n in benchmark("torture")["peers"]["formats"].items()
-    ]
-    return table(["format", "tried", "taken"], rows)

@@ -525,10 +525,11 @@ SCHEMAS.update(
             {
                 **_map,
                 **_trained,
-                **plain("n_landmarks n_linear"),
+                **plain("n_landmarks center n_linear"),
                 "decoder": PLAIN | DECODER,
                 "landmarks_": array("n", "w"),
                 "projection_": array("n", "k"),
+                "offset_": array("k"),
                 "linear_path_": array("w", "l"),
                 "linear_center_": array("w"),
                 "decoder_": DECODER,
