@@ -76,6 +76,7 @@ AUTOENCODER: dict[str, list[Any]] = SHARED | {
 }
 NYSTROEM: dict[str, list[Any]] = SHARED | {
     "n_landmarks": [5, 21],
+    "center": [True],
     "n_linear": [1, 3],
     "decoder": ["kernel_ridge", "auto", LinearRegression(fit_intercept=False)],
     "warm_start": [True],

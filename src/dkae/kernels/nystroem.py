@@ -50,6 +50,8 @@ class NystroemFeatures:
     n_components : int, optional
         Codes have at most this width. All directions are kept if it is not given, and `fit`
         only turns them.
+    center : bool, default=False
+        Whether the codes of the rows of `fit` have mean 0: they are principal components then.
 
     Attributes
     ----------
@@ -57,23 +59,41 @@ class NystroemFeatures:
         κ(·, landmarks), from rows to an array (n, m) in float32.
     projection : array of shape (m, width)
         W, or R before `fit`.
+    offset : array of shape (width,)
+        The mean of S W over the rows of `fit`, or 0.
     """
 
-    def __init__(self, kernel: Kernel, landmarks: Any, n_components: int | None = None) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        landmarks: Any,
+        n_components: int | None = None,
+        *,
+        center: bool = False,
+    ) -> None:
         self.values = kernel.towards(landmarks)
         self.n_components = n_components
+        self.center = center
         self.projection: NDArray[Any] = root_of(self.values(landmarks))
+        self.offset: Doubles = np.zeros(self.projection.shape[1])
 
     def fit(self, rows: Any) -> Self:
         """Turn the codes to the leading directions of the features of these rows."""
-        moment = sum((phi := values @ self.projection).T @ phi for values in self._chunks(rows))
-        _, directions = np.linalg.eigh(moment)
-        self.projection = self.projection @ directions[:, ::-1][:, : self.n_components]
+        moment, total = 0.0, np.zeros(self.projection.shape[1])
+        for values in self._chunks(rows):
+            phi = values @ self.projection
+            moment = moment + phi.T @ phi
+            total += phi.sum(axis=0)
+        mean = total / len(rows) if self.center else np.zeros_like(total)
+        _, directions = np.linalg.eigh(moment - len(rows) * np.outer(mean, mean))
+        leading = directions[:, ::-1][:, : self.n_components]
+        self.projection, self.offset = self.projection @ leading, mean @ leading
         return self
 
     def __call__(self, X: Any) -> NDArray[Any]:
         """Return the codes of rows, in the precision of `projection`."""
-        return np.concatenate([values @ self.projection for values in self._chunks(X)])
+        codes = [values @ self.projection - self.offset for values in self._chunks(X)]
+        return np.concatenate(codes)
 
     def _chunks(self, rows: Any) -> Iterator[NDArray[Any]]:
         """Yield kernel values in the precision of `projection`, of a few rows at a time."""
