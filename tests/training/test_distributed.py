@@ -18,7 +18,7 @@ from dkae import load
 from dkae._support import processes, rendezvous
 from dkae._support.processes import ALONE, is_distributed, joined, present, speaks
 from dkae.alignment import MEASURES
-from dkae.training.agreement import described
+from dkae.training.fingerprint import described
 from tests.training import ranks
 
 ROOT = Path(__file__).parents[2]

@@ -5,18 +5,14 @@ Every rank compares what all ranks have with what rank 0 has, so that all raise 
 after. Each of them guards the messages that the next steps exchange.
 """
 
-import re
 from collections.abc import Iterable, Mapping
-from hashlib import blake2b
-from types import CodeType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dkae._support.processes import Processes
 from dkae.grams import Gram, read_block, sample_rows
-from dkae.training.fingerprint import rows_digest
+from dkae.training.fingerprint import described, rows_digest
 
 #: Kernel values of so many rows with so many others are compared: less than a step computes.
 N_ROWS, N_COLUMNS = 64, 512
@@ -41,7 +37,12 @@ def check_same_inputs(
     if processes.size == 1:
         return
     # Nested parameters have the names of their owners before them.
-    own = {k: described(v) for k, v in params.items() if k.split("__")[-1] not in _MAY_DIFFER}
+    own = {
+        # The parameters of an object are compared one by one.
+        name: type(value).__qualname__ if hasattr(value, "get_params") else described(value)
+        for name, value in params.items()
+        if name.split("__")[-1] not in _MAY_DIFFER
+    }
     labels = None if y is None else described(np.asarray(y))
     rows = {"the shape of X": str(tuple(X.shape)), "the rows of X": rows_digest(X)}
     check_same(processes, own | rows | {"y": labels})
@@ -84,47 +85,3 @@ def _refuse(differences: Mapping[int, Iterable[str]]) -> None:
 def _difference(name: str, first: str | None, other: str | None) -> str:
     is_short = all(value is not None and len(value) <= _N_SHOWN for value in (first, other))
     return f"{name} ({other}, not {first})" if is_short else name
-
-
-# --- values as text --------------------------------------------------------------------------
-
-
-def described(value: Any) -> str:
-    """Return text that is the same for equal values in all processes."""
-    if isinstance(value, np.ndarray):
-        return f"array {value.shape} {_digest(value)}"
-    if hasattr(value, "get_params"):  # its parameters are compared one by one
-        return type(value).__qualname__
-    code = getattr(value, "__code__", None)
-    if code is None:
-        return _without_addresses(repr(value))
-    # Functions of one name may do different things.
-    cells = [getattr(cell, "cell_contents", None) for cell in value.__closure__ or ()]
-    text = repr((_instructions(code), value.__defaults__, value.__kwdefaults__, cells))
-    return f"{value.__qualname__} {_hashed(_without_addresses(text).encode())}"
-
-
-def _instructions(code: CodeType) -> tuple[Any, ...]:
-    return code.co_code, [_constant(c) for c in code.co_consts], code.co_names
-
-
-def _constant(value: Any) -> Any:
-    if isinstance(value, frozenset):  # in another order in each process
-        return sorted(map(repr, value))
-    return _instructions(value) if isinstance(value, CodeType) else value
-
-
-def _digest(array: NDArray[Any]) -> str:
-    if array.dtype.hasobject:
-        return _hashed(_without_addresses(repr(array.tolist())).encode())
-    if isinstance(array, np.memmap):  # it may be larger than the memory
-        array = array[sample_rows(len(array), N_ROWS)]
-    return _hashed(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-
-
-def _hashed(data: bytes | memoryview) -> str:
-    return blake2b(data, digest_size=16).hexdigest()
-
-
-def _without_addresses(text: str) -> str:
-    return re.sub(r" at 0x\w+", "", text)

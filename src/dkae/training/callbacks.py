@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
+from dkae._support.json_state import check_form
+
 if TYPE_CHECKING:
     from dkae.training.phases import Phase
     from dkae.training.trainer import Trainer
@@ -106,6 +108,8 @@ class History(Callback):
         return {"records": self.records}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        if not all({"phase", "epoch", "loss"} <= record.keys() for record in state["records"]):
+            raise ValueError("records are not those of epochs")
         self.records[:] = state["records"]
 
 
@@ -128,6 +132,7 @@ class EarlyStopping(Callback):
         self.tol = tol
 
     def on_phase_setup(self, trainer: Trainer, phase: Phase) -> None:
+        self._fresh = phase.network.state_dict()
         self.loss = math.inf
         self.weights: dict[str, Tensor] | None = None
         self.epochs_without_gain = 0
@@ -161,6 +166,8 @@ class EarlyStopping(Callback):
         return {name: getattr(self, name) for name in self._STATE}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        weights = None if state["weights"] is None else self._fresh
+        check_form(state, self.state_dict() | {"weights": weights}, "EarlyStopping")
         for name in self._STATE:
             setattr(self, name, state[name])
 

@@ -44,21 +44,9 @@ FORMAT = "dkae checkpoint 1"
 #: Least time between two writes: the file has three times the size of the weights.
 EVERY_SECONDS = 60.0
 
-#: What a state consists of, and of which type it is.
-_TYPES: dict[str, type] = {
-    "fingerprint": dict,
-    "phase": str,
-    "epoch": int,
-    "step": int,
-    "sums": Tensor,
-    "stop": bool,
-    "network": dict,
-    "moments": dict,
-    "hyperparameters": list,
-    "source": dict,
-    "callbacks": dict,
-    "random": Tensor,
-}
+#: What a state consists of; of the first parts, a fresh state has the same keys, shapes and types.
+_FIXED = ("epoch", "step", "stop", "network", "source", "random")
+_PARTS = {*_FIXED, "fingerprint", "phase", "sums", "moments", "hyperparameters", "callbacks"}
 _REMEDY = "delete the file to start again, or pass another path"
 
 
@@ -237,26 +225,22 @@ def _hyperparameters(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
 
 def _restore(trainer: Trainer, phase: Phase, state: dict[str, Any]) -> None:
     """Put the trainer where it was; raise a ValueError for a state of another form."""
+    fresh = _state(trainer, phase)
+    for name in _FIXED:
+        check_form(state[name], fresh[name], name)
     epoch, step, sums = state["epoch"], state["step"], state["sums"]
     if not (0 <= step < trainer.n_steps and 0 <= epoch <= phase.n_epochs):
         raise ValueError("it is of a step that this run never takes")
     # With L_c or without; none before the first step.
     if tuple(sums.shape) not in ([(2,), (3,)] if step else [(0,)]) or not sums.is_floating_point():
         raise ValueError("sums is not one number for each loss")
-    weights = {name: t.cpu() for name, t in trainer.network.state_dict().items()}
-    check_form(state["network"], weights, "network")
     _check_finite(state["network"], "network")
-    check_form(state["random"], torch.random.get_rng_state(), "random")
-    check_form(state["source"], trainer.source.state_dict(), "source")
     callbacks = _callbacks(trainer)
     if callbacks.keys() != state["callbacks"].keys():
         raise ValueError(
             f"it has the state of {', '.join(state['callbacks'])[:200]}, but this run has "
             f"{', '.join(callbacks)}: pass the same callbacks"
         )
-    best = {name: t.cpu() for name, t in phase.network.state_dict().items()}
-    for name, callback in callbacks.items():
-        _check_callback(state["callbacks"][name], callback.state_dict(), best, name)
     _restore_optimizer(trainer, state, epoch * trainer.n_steps + step)
     trainer.network.load_state_dict(state["network"])
     trainer.source.load_state_dict(state["source"])
@@ -298,45 +282,7 @@ def _expected_moments(optimizer: torch.optim.Optimizer) -> dict[Any, Any]:
             parameter.grad = torch.zeros_like(parameter)
     with torch.random.fork_rng(devices=[]):
         trial.step()
-    moments = trial.state_dict()["state"]
-    return {
-        key: {n: v.cpu() if isinstance(v, Tensor) else v for n, v in state.items()}
-        for key, state in moments.items()
-    }
-
-
-def _check_callback(found: Any, fresh: Any, best: dict[str, Tensor], name: str) -> None:
-    """Raise a ValueError if the state of a callback is not of the form of a fresh one.
-
-    A list may be longer. Where a fresh one has nothing, there may be the best weights.
-    """
-    if not isinstance(fresh, dict) or not isinstance(found, dict):
-        check_form(found, fresh, name)
-        return
-    check_form(dict.fromkeys(found, 0), dict.fromkeys(fresh, 0), name)
-    for key, value in fresh.items():
-        if isinstance(value, list):
-            _check_list(found[key], f"{name} {key}")
-        elif value is not None:
-            check_form(found[key], value, f"{name} {key}")
-        elif isinstance(found[key], dict) and _holds_tensors(found[key]):
-            check_form(found[key], best, f"{name} {key}")
-
-
-def _check_list(found: Any, name: str) -> None:
-    """Raise a ValueError unless it is a list, and a list of records if its name says so."""
-    is_right = isinstance(found, list)
-    if is_right and name == "History 1 records":
-        is_right = all(
-            isinstance(record, dict) and {"phase", "epoch", "loss"} <= record.keys()
-            for record in found
-        )
-    if not is_right:
-        raise ValueError(f"{name} is not a list of the right kind")
-
-
-def _holds_tensors(value: dict[Any, Any]) -> bool:
-    return any(isinstance(item, Tensor) for item in value.values())
+    return trial.state_dict()["state"]
 
 
 def _check_finite(tensors: dict[Any, Any], name: str) -> None:
@@ -357,19 +303,22 @@ def _newest(path: Path) -> tuple[dict[str, Any] | None, bool]:
 
     Only a damaged checkpoint is left for the one before: any other file belongs to someone.
     """
-    older = previous(path)
-    if not path.exists():
-        return (_read_or_explain(older), False) if older.is_file() else (None, False)
-    try:
-        return _read(path), True
-    except ModelFileError as error:
-        with path.open("rb") as file:
-            is_ours = safe_file.is_safe_file(file.read(64))
-        if not (older.is_file() and is_ours):
-            raise _explained(path, error) from error
-    state = _read_or_explain(older)
-    warn_caller(f"checkpoint={path} is damaged: resuming from the one before")
-    return state, False
+    files = [file for file in (path, previous(path)) if file.is_file()]
+    for file in files:
+        try:
+            state = _read(file)
+        except ModelFileError as error:
+            with file.open("rb") as opened:
+                is_ours = safe_file.is_safe_file(opened.read(64))
+            if file == files[-1] or not is_ours:
+                raise ValueError(
+                    f"checkpoint={file} is damaged or not a checkpoint ({error}): {_REMEDY}"
+                ) from error
+            continue
+        if file != files[0]:
+            warn_caller(f"checkpoint={path} is damaged: resuming from the one before")
+        return state, file == path
+    return None, False
 
 
 def _sent(state: dict[str, Any] | None, processes: Processes) -> dict[str, Any] | None:
@@ -383,17 +332,6 @@ def _sent(state: dict[str, Any] | None, processes: Processes) -> dict[str, Any] 
     return received if isinstance(received, dict) else None
 
 
-def _read_or_explain(path: Path) -> dict[str, Any]:
-    try:
-        return _read(path)
-    except ModelFileError as error:
-        raise _explained(path, error) from error
-
-
-def _explained(path: Path, error: Exception) -> ValueError:
-    return ValueError(f"checkpoint={path} is damaged or not a checkpoint ({error}): {_REMEDY}")
-
-
 def _read(path: Path) -> dict[str, Any]:
     content = safe_file.read(path)
     if not isinstance(content.state, dict) or content.state.get("format") != FORMAT:
@@ -402,9 +340,9 @@ def _read(path: Path) -> dict[str, Any]:
         state = unpack(content.state.get("state"), content.tensors)
     except ValueError as error:
         raise ModelFileError(f"{path} is damaged: {str(error)[:200]}") from error
-    if not isinstance(state, dict) or state.keys() != _TYPES.keys():
+    is_whole = isinstance(state, dict) and state.keys() == _PARTS
+    if not (
+        is_whole and isinstance(state["fingerprint"], dict) and isinstance(state["phase"], str)
+    ):
         raise ModelFileError(f"{path} does not have the parts of a checkpoint")
-    for name, kind in _TYPES.items():
-        if type(state[name]) is not kind:
-            raise ModelFileError(f"{path} has a {name} that is a {type(state[name]).__name__}")
     return state

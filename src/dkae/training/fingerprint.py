@@ -1,7 +1,7 @@
 """What a training run depends on: a checkpoint of one run is of no use to another."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
@@ -35,7 +35,12 @@ def fingerprint(
     state = network.state_dict().values()
     weights = (t.detach().cpu().numpy() for t in state if isinstance(t, Tensor))
     return {
-        **{name: _plain(value) for name, value in _flat(settings) if name != "device"},
+        # A file holds no code, and the device may change.
+        **{
+            k: described(v) if callable(v) else v
+            for k, v in vars(settings).items()
+            if k != "device"
+        },
         "network": repr(network),
         "pretrained layers": getattr(network, "n_pretrained", 0),
         "number of rows": len(X),
@@ -46,13 +51,6 @@ def fingerprint(
         # Kept as numbers: their last digits change with the number of threads.
         "kernel": torch.from_numpy(read_block(gram, sample_rows(len(gram), N_KERNEL_ROWS))),
     }
-
-
-def _flat(settings: Any) -> Iterator[tuple[str, Any]]:
-    """Yield settings by name; those of an object within them, such as Optimization, are theirs."""
-    for name, value in vars(settings).items():
-        is_object = hasattr(value, "__dict__") and not callable(value)
-        yield from _flat(value) if is_object else [(name, value)]
 
 
 def rows_digest(X: Any) -> str:
@@ -80,23 +78,34 @@ def _matrix_digest(gram: Gram) -> str | None:
     return _digest(chain([gram.ids], (matrix[i] for i in rows)))
 
 
-def _plain(value: Any) -> Any:
-    """Return a function as its name: a file holds no code, and addresses change."""
-    if not callable(value):
-        return value
-    name = getattr(value, "__qualname__", None) or _without_addresses(repr(value))
-    code = getattr(value, "__code__", None)  # functions of one name may differ
+def described(value: Any) -> str:
+    """Return text that is the same for equal values in all processes."""
+    if isinstance(value, np.ndarray):
+        return f"array {value.shape} {_digest([_readable(value)])}"
+    code = getattr(value, "__code__", None)
     if code is None:
-        return str(name)[:80]
+        return _without_addresses(repr(value))
+    # Functions of one name may do different things.
     cells = [getattr(cell, "cell_contents", None) for cell in value.__closure__ or ()]
-    text = repr((_code(code), value.__defaults__, value.__kwdefaults__, cells))
-    return f"{name} {blake2b(_without_addresses(text).encode(), digest_size=16).hexdigest()}"
+    text = repr((_instructions(code), value.__defaults__, value.__kwdefaults__, cells))
+    return f"{value.__qualname__} {_hashed([_without_addresses(text).encode()])}"
 
 
-def _code(code: CodeType) -> tuple[Any, ...]:
-    """Return what a function does: its instructions, and the constants and names in them."""
-    constants = [_code(c) if isinstance(c, CodeType) else c for c in code.co_consts]
-    return code.co_code, constants, code.co_names
+def _instructions(code: CodeType) -> tuple[Any, ...]:
+    return code.co_code, [_constant(c) for c in code.co_consts], code.co_names
+
+
+def _constant(value: Any) -> Any:
+    if isinstance(value, frozenset):  # in another order in each process
+        return sorted(map(repr, value))
+    return _instructions(value) if isinstance(value, CodeType) else value
+
+
+def _readable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array whose bytes are its values, and that fits into memory."""
+    if array.dtype.hasobject:
+        return np.array(_without_addresses(repr(array.tolist())))
+    return array[sample_rows(len(array), N_KERNEL_ROWS)] if isinstance(array, np.memmap) else array
 
 
 def _without_addresses(text: str) -> str:
@@ -104,9 +113,13 @@ def _without_addresses(text: str) -> str:
 
 
 def _digest(arrays: Iterable[np.ndarray[Any, Any]]) -> str:
+    return _hashed(np.ascontiguousarray(a).reshape(-1).view(np.uint8).data for a in arrays)
+
+
+def _hashed(parts: Iterable[bytes | memoryview]) -> str:
     digest = blake2b(digest_size=16)
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).data)
+    for part in parts:
+        digest.update(part)
     return digest.hexdigest()
 
 
