@@ -30,18 +30,6 @@ from dkae.rows import RowArray, as_rows, is_row_array
 N_FIT_ROWS = 100_000
 
 
-def agreements(a: NDArray[Any], b: NDArray[Any]) -> Floats:
-    """Count the columns in which each row of `a` equals each row of `b`.
-
-    This is the number of columns minus the Hamming distance, which torch computes as an L0 norm:
-    vectorised, on all cores, and without an array of (rows × rows × columns).
-    """
-    # float32 is exact for integers up to 2²⁴, more cells than any partition here has.
-    x, y = (torch.from_numpy(t.astype(np.float32)) for t in (a, b))
-    equal: Floats = a.shape[1] - torch.cdist(x, y, p=0.0).numpy()
-    return equal
-
-
 class ForestKernel(FeatureKernel):
     """Share of the trees in which two rows fall into the same leaf.
 
@@ -137,4 +125,13 @@ class ForestKernel(FeatureKernel):
 
 
 def _share(a: NDArray[Any], b: NDArray[Any] | None) -> Floats:
-    return agreements(a, a if b is None else b) / np.float32(a.shape[1])
+    """Return the share of columns in which each row of `a` equals each row of `b`.
+
+    The number of columns that differ is the Hamming distance, which torch computes as an L0 norm:
+    vectorised, on all cores, and without an array of (rows × rows × columns).
+    """
+    # float32 is exact for integers up to 2²⁴, more cells than any partition here has.
+    x, y = (torch.from_numpy(t.astype(np.float32)) for t in (a, a if b is None else b))
+    n_columns = a.shape[1]
+    share: Floats = (n_columns - torch.cdist(x, y, p=0.0).numpy()) / np.float32(n_columns)
+    return share

@@ -48,6 +48,10 @@ class KnownRowsKernel(Kernel):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_values")
 
+    def __sklearn_clone__(self) -> Self:
+        # Otherwise a grid search would copy an n × n matrix for each candidate.
+        return type(self)(**self.get_params(deep=False))
+
     def _learn(self, values: NDArray[Any], what: str) -> Self:
         """Keep a value, or a row of values, for each known row.
 
@@ -103,10 +107,6 @@ class Precomputed(KnownRowsKernel):
         # The default repr of an estimator would read a gram from disk to print its corners.
         rows = "" if self.rows is None else ", rows=..."
         return f"Precomputed(<{' x '.join(map(str, np.shape(self.gram_matrix)))}>{rows})"
-
-    def __sklearn_clone__(self) -> Precomputed:
-        # Otherwise a grid search would copy the n × n numbers for each candidate.
-        return Precomputed(self.gram_matrix, self.rows)
 
     def fit(self, X: Floats, y: object = None) -> Self:
         # An array of a memmap is no memmap, and `check_gram` would read it whole.
@@ -172,9 +172,6 @@ class IdealKernel(KnownRowsKernel):
 
     def __str__(self) -> str:
         return "ideal kernel"
-
-    def __sklearn_clone__(self) -> IdealKernel:
-        return IdealKernel(self.labels, self.rows)
 
     def fit(self, X: Any, y: object = None) -> Self:
         with naming("labels", self.labels):
