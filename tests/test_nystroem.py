@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from dkae import InvertibleNystroem, metrics
 from dkae.decoders import MLPDecoder
 from dkae.kernels import PairwiseKernel, Precomputed, ideal_kernel
-from dkae.training import Optimization
+from dkae.training import Callback, Optimization
 
 MLP = MLPDecoder((16,), max_iter=3, steps_per_epoch=10, batch_size=50)
 
@@ -232,7 +232,7 @@ def test_kernels_of_known_rows_are_refused(kernel, gram, message, rows):
         ({"n_linear": 9}, "n_linear=9 is wider than the code, n_components=8, that it is a part"),
         ({"decoder": "rigde"}, "decoder='rigde' is not known.*did you mean 'ridge'"),
         ({"decoder": KernelRidge}, r"decoder=.*is no regressor: pass one of ridge, kernel_ridge"),
-        ({"callbacks": [print]}, "callbacks came, but the decoder, RidgeDecoder, is not trained"),
+        ({"callbacks": [Callback()]}, "callbacks came, but the decoder, RidgeDecoder, is not trained"),
     ],
     ids=str,
 )
