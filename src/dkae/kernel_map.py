@@ -35,6 +35,7 @@ from dkae.rows import map_rows
 from dkae.statistics import Statistics
 from dkae.training.agreement import check_same_inputs, check_same_presence, check_same_prior
 from dkae.training.callbacks import Record
+from dkae.training.loaders import check_loader_wishes
 from dkae.training.run import Outcome
 
 LOGGER = logging.getLogger("dkae")
@@ -55,6 +56,7 @@ class KernelMap(
     gamma: Any
     cache_bytes: int | None
     random_state: Any
+    n_components: Any
 
     kernel_: Kernel | None
     kernel_scale_: float
@@ -213,6 +215,14 @@ class KernelMap(
             y=intake.y,
             checkpoint=intake.checkpoint,
         )
+        if not intake.is_shared:
+            check_loader_wishes(**{"missing='mask'": self.missing == "mask"})
+        if is_warm and self.n_components != self.n_components_:
+            raise ValueError(
+                f"n_components={self.n_components}, but the map that is to go on has "
+                f"{self.n_components_}: set n_components={self.n_components_}, or fit anew with "
+                "warm_start=False"
+            )
         rows = self._check_rows(intake.open(processes, self.random_state), reset=not is_warm)
         if len(rows) < 2:
             raise ValueError(f"X has {len(rows)} row: a fit needs at least 2, pass more rows")

@@ -229,11 +229,14 @@ class InvertibleNystroem(KernelMap):
 
     def _decoder_for(self, intake: Intake, n_rows: int, seed: int, *, is_warm: bool) -> Any:
         """Return the decoder to fit: a new one, or a copy of the present one."""
-        if is_warm and (is_trained(self.decoder_) or not intake.parts):
-            return copy.deepcopy(self.decoder_)
         is_auto = isinstance(self.decoder, str) and self.decoder == "auto"
+        if is_warm and is_auto and (is_trained(self.decoder_) or not intake.parts):
+            return copy.deepcopy(self.decoder_)
         name = "mlp" if is_auto and intake.parts else self.decoder
         decoder = make_decoder(name, n_rows, seed)
+        if is_warm and type(decoder) is type(self.decoder_):  # it goes on, as it is wanted now
+            wanted = decoder.get_params(deep=False)
+            decoder = copy.deepcopy(self.decoder_).set_params(**wanted)
         if intake.parts and not is_trained(decoder):
             raise ValueError(
                 f"decoder={type(decoder).__name__} learns from all rows at once, and "

@@ -23,7 +23,7 @@ from dkae._support.checks import draw_seed
 from dkae.grams import Gram
 from dkae.kernels import PairwiseKernel, Precomputed
 from dkae.training import Callback, EarlyStopping
-from dkae.training.sources import split_rows
+from dkae.training.batches import split_rows
 from tests.laws.maps import (
     MAPS,
     NEW,

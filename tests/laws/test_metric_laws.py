@@ -170,8 +170,8 @@ def test_nothing_of_size_n_by_n_is_built(tile_rows):
     [
         (np.ones((N, 3)), r"has shape \(7, 3\): pass a square .* code_gram\(codes\)"),
         (np.triu(np.ones((N, N))), "is not symmetric .* by up to 1"),
-        (np.full((N, N), np.nan), "has NaN or infinite entries"),
-        (Blocks(np.diag([*np.ones(N - 1), np.inf])), "has NaN or infinite entries"),
+        (np.full((N, N), np.nan), "has NaN or infinite values"),
+        (Blocks(np.diag([*np.ones(N - 1), np.inf])), "has NaN or infinite values"),
         (1e120 * np.eye(N), "has .*beyond 1e15"),
         (1j * np.eye(N), "has entries of type complex128: pass a square NumPy array of real"),
         (PairwiseKernel("rbf"), r"has entries of type object: .* such as kernel.on\(X\)"),
