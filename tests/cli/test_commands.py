@@ -214,7 +214,7 @@ def test_gaps_work_in_every_command(folder, tmp_path):
     assert "gaps.npy, row 31 (from 0), column 2: a gap; fill it" in line
 
 
-# --- what is said --------------------------------------------------------------------------------
+# --- messages ------------------------------------------------------------------------------------
 
 
 def test_redirected_progress_is_a_log_with_the_time(folder, tmp_path):

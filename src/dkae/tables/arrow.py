@@ -6,7 +6,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -55,54 +55,55 @@ class TextTable:
     def __init__(self, path: Path, delimiter: str) -> None:
         require_pyarrow(path)
         self.path, self.delimiter = path, delimiter
-        with self._reading():
-            n_blank, first, second = self._first_records()
+        with _reading(self._explain):
+            first, second, start = self._first_records()
+        self.header = first if is_header(first) else None
+        data = first if self.header is None else second
         self.n_columns = len(first)
         if self.n_columns > MOST_COLUMNS:
             raise DataFileError(
                 f"{path} has {self.n_columns} columns, more than {MOST_COLUMNS}: write it as .npy"
             )
-        self.header = first if is_header(first) else None
-        if not (second if self.header else first):
+        if not data:
             raise DataFileError(
                 f"{path} has no rows: expected rows of numbers, in lines of at most {BLOCK_BYTES} "
                 "bytes"
             )
-        self._n_skipped = 0 if self.header is None else n_blank + 1
-        self._booleans = {
-            i for i, v in enumerate(second if self.header else first) if v in _BOOLEANS
-        }
+        self._start = 0 if self.header is None else start
+        self._booleans = {i for i, field in enumerate(data) if field in _BOOLEANS}
 
     def place(self, row: int) -> str:
         """Return where a row is, in words."""
-        return (
-            f"row {row + 1} (from 1)"
-            if self.header is None
-            else f"row {row + 2} (the header is row 1)"
-        )
+        if self.header is None:
+            return f"row {row + 1} (from 1)"
+        return f"row {row + 2} (the header is row 1)"
 
     def pieces(
         self, features: Sequence[int], others: Sequence[int], n_rows: int
     ) -> Iterator[Piece]:
         """Yield columns of numbers as matrices, and other columns as Arrow arrays of text."""
-        with self._reading():
-            for batch in self._batches(features, others):
+        import pyarrow
+
+        with _reading(self._explain), pyarrow.input_stream(self.path) as stream:
+            for batch in self._batches(stream, features, others):
                 yield _matrix(batch.columns[: len(features)]), batch.columns[len(features) :]
 
-    def _first_records(self) -> tuple[int, list[str], list[str]]:
-        """Return the number of empty lines, and the fields of the two lines after them."""
+    def _first_records(self) -> tuple[list[str], list[str], int]:
+        """Return the fields of the first two lines that are not empty, and where the first ends."""
         import pyarrow
 
         with pyarrow.input_stream(self.path) as stream:
-            head = stream.read(BLOCK_BYTES)
+            head = io.BytesIO(stream.read(BLOCK_BYTES))
+        if head.read(3) != codecs.BOM_UTF8:
+            head.seek(0)
         # Any byte can be decoded: the rows are checked when they are read.
-        text = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape").decode(head)
-        records = csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter)
-        n_blank, first = next(((i, fields) for i, fields in enumerate(records) if fields), (0, []))
+        lines = (line.decode("utf-8", "surrogateescape") for line in head)
+        records = filter(None, csv.reader(lines, delimiter=self.delimiter))
+        first, start = next(records, []), head.tell()
         "".join(first).encode()  # raises if the header is not UTF-8
-        return n_blank, first, next(filter(None, records), [])
+        return first, next(records, []), start
 
-    def _batches(self, features: Sequence[int], others: Sequence[int]) -> Any:
+    def _batches(self, stream: Any, features: Sequence[int], others: Sequence[int]) -> Any:
         import pyarrow
         from pyarrow import csv as arrow_csv
 
@@ -113,7 +114,6 @@ class TextTable:
             use_threads=False,
             block_size=BLOCK_BYTES,
             column_names=[str(i) for i in range(self.n_columns)],
-            skip_rows_after_names=self._n_skipped,
         )
         parse = arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
         convert = arrow_csv.ConvertOptions(
@@ -122,17 +122,8 @@ class TextTable:
             null_values=sorted(GAPS),
             strings_can_be_null=False,  # identifiers and labels are copied as they are
         )
-        return arrow_csv.open_csv(self.path, read, parse, convert)
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Raise errors of Python and pyarrow as errors that name the file, row and column."""
-        try:
-            yield
-        except DataFileError:
-            raise
-        except (ValueError, OSError, csv.Error) as error:
-            raise DataFileError(self._explain(str(error))) from error
+        stream.read(self._start)
+        return arrow_csv.open_csv(stream, read, parse, convert)
 
     def _explain(self, message: str) -> str:
         if "straddl" in message:
@@ -140,17 +131,16 @@ class TextTable:
         fault = _FAULT.match(message)
         if fault is None:
             return f"{self.path} is not a table of numbers: {message}"
-        column, row, problem = fault[1], int(fault[2]) - self._n_skipped - 1, fault[3]
+        column, row, problem = fault[1], int(fault[2]) - 1, fault[3]
         where = f"{self.path}, {self.place(row)}"
         if column is None:
             return f"{where}: {problem}; a field with {self.delimiter!r} in it needs double quotes"
         name = column if self.header is None else repr(self.header[int(column)])
         value = problem.partition("invalid value ")[2]
         problem = f"{value} is not a number" if value else problem
-        hint = "; a first line with a number in it is not read as a header"
-        return f"{where}, column {name}: {problem}; {REMEDY}" + hint * (
-            self.header is None and row == 0
-        )
+        if self.header is None and row == 0:
+            problem += "; a first line with a number in it is not read as a header"
+        return f"{where}, column {name}: {problem}; {REMEDY}"
 
 
 class ParquetTable:
@@ -167,7 +157,7 @@ class ParquetTable:
         from pyarrow import parquet
 
         self.path = path
-        with self._reading():
+        with _reading(self._explain):
             self._file = parquet.ParquetFile(
                 path, buffer_size=BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
             )
@@ -190,7 +180,7 @@ class ParquetTable:
         """Yield columns of numbers as matrices, and other columns as Arrow arrays."""
         self._check_types(features)
         names = [self._names[i] for i in (*features, *others)]
-        with self._reading():
+        with _reading(self._explain):
             for batch in self._file.iter_batches(n_rows, columns=names):
                 columns = [batch.column(name) for name in names]
                 plain = [c.dictionary_decode() if hasattr(c, "dictionary") else c for c in columns]
@@ -208,14 +198,17 @@ class ParquetTable:
                     f"{self.path}, column {self._names[i]!r}: {value} is not a number; {REMEDY}"
                 )
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            yield
-        except DataFileError:
-            raise
-        except (ValueError, OSError, NotImplementedError) as error:
-            raise DataFileError(f"{self.path} cannot be read as Parquet: {error}") from error
+    def _explain(self, message: str) -> str:
+        return f"{self.path} cannot be read as Parquet: {message}"
+
+
+@contextmanager
+def _reading(explain: Callable[[str], str]) -> Iterator[None]:
+    """Raise errors of Python and pyarrow as errors that name the file."""
+    try:
+        yield
+    except (ValueError, OSError, NotImplementedError, csv.Error) as error:
+        raise DataFileError(explain(str(error))) from error
 
 
 def require_pyarrow(path: Path) -> None:
