@@ -234,7 +234,7 @@ class TestAlignmentLossCurve:
             (Store(np.full((N, 2), np.nan)), np.eye(N), "row 0 of X contains NaN"),
             (np.full((N, 2), 1e16), np.eye(N), "codes has .*beyond 1e15"),
             (np.ones((N, 2)), np.ones((N, 2)), r"^prior has shape \(7, 2\)"),
-            (np.ones((N, 2)), np.diag([np.nan] * N), "^prior has NaN or infinite entries"),
+            (np.ones((N, 2)), np.diag([np.nan] * N), "^prior has NaN or infinite values"),
         ],
     )
     def test_bad_input(self, codes, prior, message):

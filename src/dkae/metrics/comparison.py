@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae._support.arrays import check_magnitude, real_numbers
+from dkae._support.arrays import check_magnitude, finite_numbers, real_numbers
 from dkae.grams import FeatureGram, Floats, Gram, GramLike, as_gram, check_block_shape
 
 Doubles = NDArray[np.float64]
@@ -44,8 +44,8 @@ class GramComparison:
     residual: float
     #: The inner products of the centred matrices HaH and HbH, H = I - 11ᵀ / n.
     centered: tuple[float, float, float]
-    #: The sums of all entries of a and of b.
-    totals: tuple[float, float]
+    #: The sum of all entries of b.
+    total: float
     #: The number n of rows.
     n: int
 
@@ -63,7 +63,7 @@ class GramComparison:
     def constant_alignment(self) -> float:
         """A(11ᵀ, b): the alignment of constant codes, the floor of `alignment`."""
         # ⟨11ᵀ, b⟩ = Σ_ij b_ij, and ‖11ᵀ‖ = n.
-        return _cosine(float(self.n) ** 2, self.totals[1], self.bb)
+        return _cosine(float(self.n) ** 2, self.total, self.bb)
 
     @property
     def alignment_loss(self) -> float:
@@ -140,14 +140,9 @@ def _read(gram: Gram, rows: slice, columns: slice, name: str) -> Doubles:
     tile: Doubles = real_numbers(block, name).astype(np.float64, copy=False)
     check_block_shape(tile, ids, others, name)
     # One sum clears ordinary tiles: squares do not cancel, and NaN and infinity carry over.
-    if np.vdot(tile, tile) < MOST_SQUARES:
-        return tile
-    if not np.isfinite(tile).all():
-        raise ValueError(
-            f"{name} has NaN or infinite entries: check the kernel and the rows that it was "
-            "computed from"
-        )
-    check_magnitude(tile, name)
+    if not np.vdot(tile, tile) < MOST_SQUARES:
+        finite_numbers(tile, name, "check the kernel and the rows that it was computed from")
+        check_magnitude(tile, name)
     return tile
 
 
@@ -188,7 +183,7 @@ class _Sums:
         return GramComparison(
             *(self.aa, self.ab, self.bb, self.residual),
             centered=(float(aa), float(centered[0, 1]), float(bb)),
-            totals=(float(totals[0]), float(totals[1])),
+            total=float(totals[1]),
             n=n,
         )
 

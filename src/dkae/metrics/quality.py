@@ -8,7 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dkae._support.warning import warn_caller
 from dkae.grams import Floats, MatrixGram
+from dkae.metrics.codes import code_gram
 from dkae.metrics.comparison import compare_grams
+from dkae.metrics.grams import constant_alignment
 from dkae.metrics.reconstructions import reconstruction_r2
 
 
@@ -42,15 +44,13 @@ class Quality:
         R² counts features in units of `scale`; see `reconstruction_r2`.
         """
         comparison = compare_grams(codes, MatrixGram(prior_gram))
-        aa, total, n = comparison.aa, comparison.totals[0], comparison.n
         return cls(
             alignment=max(0.0, comparison.alignment),
             centered_alignment=max(0.0, comparison.centered_alignment),
-            # ⟨C, 11ᵀ⟩ = Σ_ij C_ij, and ‖11ᵀ‖ = n.
-            constant_alignment=total / (n * float(np.sqrt(aa))) if aa > 0 else 0.0,
+            constant_alignment=constant_alignment(code_gram(codes)),
             r2=np.nan if decoded is None else reconstruction_r2(rows, decoded, scale=scale),
             scale=comparison.scale,
-            is_constant=n > 1 and comparison.centered[2] == 0,
+            is_constant=comparison.n > 1 and comparison.centered[2] == 0,
         )
 
     def warn_if_bad(self, alignment_weight: float | None = None) -> None:
