@@ -40,8 +40,10 @@ def curve(mnist: Any, mixtures: int) -> dict[str, Any]:
         parts = {"train": (scores, train[:3000]), "test": (model.transform(test), test)}
         for part, (codes, rows) in parts.items():
             losses = metrics.alignment_loss_curve(codes, model.kernel_.on(rows))
-            results[f"reg {reg:g}, {part}"] = {m: round(float(losses[m - 1]), 4) for m in SIZES}
-            print(f"L_c over m, reg {reg:g}, {part}: {results[f'reg {reg:g}, {part}']}")
+            name = f"reg {reg:g}, {part}"
+            sizes = [m for m in SIZES if m <= len(losses)]
+            results[name] = {m: round(float(losses[m - 1]), 4) for m in sizes}
+            print(f"L_c over m, {name}: {results[name]}")
     return results
 
 
@@ -104,8 +106,7 @@ def main() -> None:
     parser.add_argument("--mixtures", type=int, default=30, help="G and Q of the cluster kernel")
     given = parser.parse_args()
     mnist = load_mnist20k(scaled=True)
-    rows = {p: getattr(mnist, p)[: given.rows] for p in ("train", "validation", "test")}
-    mnist = mnist._replace(**rows)
+    mnist |= {p: mnist[p][: given.rows] for p in ("train", "validation", "test")}
     results = Saved(given.results, resume=True)
     for name in given.parts:
         results.add(name, parts[name](mnist, given.mixtures))

@@ -9,18 +9,15 @@ from scripts.markdown import table
 
 __all__ = ["chunks", "kills", "million_rows", "out_of_sample", "partial_fit", "processes"]
 
-_NETWORKS = {"auto": "kernel layer", "kernel_layer": "kernel layer", "stacked": "stack"}
-_KERNELS = {"rbf": "RBF", "pck": "cluster kernel"}
-
 
 def million_rows() -> str:
     """Return memory and steps at a tenth of the rows and at all of them."""
     found = benchmark("million_rows")
     few, many = (f"{n:,} rows" for n in found["rows"])
     rows = [
-        [f"{_KERNELS[kernel]}, {what}", *cells]
-        for kernel in _KERNELS
-        for what, cells in _sizes(found[kernel]).items()
+        [f"{case}: {what}", *cells]
+        for case, of_case in found["cases"].items()
+        for what, cells in _sizes(of_case).items()
     ]
     batch = found["batch_of_200"]
     rows += [
@@ -54,7 +51,7 @@ def chunks() -> str:
     """Return what runs of neighbours do to the losses."""
     rows = [
         [
-            _NETWORKS[row["network"]],
+            f"`{row['map']}`",
             {"random": "in random order", "sorted": "sorted by digit"}[row["order"]],
             *(f"{row[name]['ratio']:.2f}" for name in ("alignment_loss", "mse")),
         ]
@@ -73,13 +70,13 @@ def partial_fit() -> str:
     """Return the losses of passes as multiples of those of `fit`."""
     rows = [
         [
-            _NETWORKS[row["network"]],
+            f"`{row['map']}`",
             f"{row['steps']:,}",
             *(_of_fit(row[name]) for name in ("alignment_loss", "mse")),
         ]
         for row in benchmark("partial_fit")["rows"]
     ]
-    return table(["network", "steps", "L_c (`fit`), ratio", "error (`fit`), ratio"], rows)
+    return table(["map", "steps", "L_c (`fit`), ratio", "error (`fit`), ratio"], rows)
 
 
 def _of_fit(found: dict[str, float]) -> str:
@@ -121,7 +118,7 @@ def out_of_sample() -> str:
         for side, ratios in found["ratios"].items()
     ]
     head = [
-        f"time, dkae = 1, at n = {int(sizes[-1]):,}",
+        f"time, the first = 1, at n = {int(sizes[-1]):,}",
         "`transform`",
         "`inverse_transform`",
         f"growth of both from n = {int(sizes[0]):,}",
