@@ -84,7 +84,7 @@ def test_results_and_plan_of_what_is_done(done):
 
 
 def test_results_of_two_scales_do_not_get_into_one_folder(done):
-    message = fail("reproduce", "lambda", "--scale", "demo", "--dry-run", "--out", done)
+    message = fail("reproduce", "lambda", "--scale", "laptop", "--dry-run", "--out", done)
     assert "tradeoff-network-seed0.json is a result of the scale smoke" in message
     assert "pass another --out, or --scale smoke" in message
 
@@ -129,7 +129,7 @@ def test_a_result_is_never_replaced(tmp_path):
 
 def test_help_names_scales_and_recipes():
     printed = succeed("reproduce", "--help").stdout
-    assert "[smoke|demo|laptop|paper]" in printed
+    assert "[smoke|laptop|paper]" in printed
     assert "[paper|network]" in printed
 
 
@@ -246,7 +246,7 @@ def demo_calls(monkeypatch):
 
     def run_demo(out, **kwargs):
         calls.append((out, kwargs))
-        row = {"name": "KernelPCA", "alignment_loss": 0.1234, "mse": 0.05}
+        row = {"name": "KernelPCA", "note": "x", "alignment_loss": 0.1234, "mse": 0.05}
         results = {"versions": {"dkae": "0"}, "maps": [row]}
         for name in FILES:
             (out / name).write_text(json.dumps(results), encoding="utf-8")
@@ -263,7 +263,7 @@ def test_a_demo_passes_its_options_on_and_replaces_a_demo(demo_calls, tmp_path):
         printed = succeed("demo", "-o", out, "--steps", 40, "--seed", 3, "--quiet").stdout
     assert is_demo(out)
     assert demo_calls == 2 * [(out, {"n_steps": 40, "seed": 3, "verbose": False})]
-    assert "KernelPCA" + 32 * " " + "0.123  0.0500" in printed
+    assert "KernelPCA x" + 30 * " " + "0.123  0.0500" in printed
     assert str(out / "index.html") in printed
 
 
@@ -293,7 +293,7 @@ def test_what_is_no_demo(content, tmp_path):
         ("reproduce --seeds 0", 2, "not in the range"),
         ("reproduce --jobs 0", 2, "not in the range"),
         ("reproduce --recipe papre", 2, "'papre' is not one of"),
-        ("reproduce --scale huge", 2, "'huge' is not one of 'smoke', 'demo'"),
+        ("reproduce --scale huge", 2, "'huge' is not one of 'smoke', 'laptop'"),
         ("reproduce lamda --dry-run", 1, "'lamda' is not known"),
         ("reproduce tradeoff --scale smoke -o file", 2, "is a file"),
         ("reproduce tradeoff --scale smoke -o file/study", 1, "Not a directory"),

@@ -135,7 +135,7 @@ def test_every_scale_has_a_schedule_for_each_recipe():
     ("find", "name", "message"),
     [
         (Study.experiment, "lamda", "experiment='lamda' is not known.*did you mean 'lambda'"),
-        (Study.scale, "huge", "scale='huge' is not known: expected one of 'smoke', 'demo'"),
+        (Study.scale, "huge", "scale='huge' is not known: expected one of 'smoke', 'laptop'"),
     ],
 )
 def test_what_is_not_known_is_named(find, name, message):

@@ -62,7 +62,8 @@ def demo(out: Path, steps: int, seed: int, quiet: bool, force: bool) -> None:
     page = write_demo_page(out)
     click.echo(f"{'test digits':<38}{'L_c':>8}{'MSE':>8}")
     for row in results["maps"]:
-        click.echo(f"{row['name']:<38}{row['alignment_loss']:>8.3f}{row['mse']:>8.4f}")
+        name = " ".join((row["name"], row["note"]))
+        click.echo(f"{name:<38}{row['alignment_loss']:>8.3f}{row['mse']:>8.4f}")
     click.echo(f"\nThe result is in {click.format_filename(page)}")
 
 

@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +18,6 @@ from sklearn.decomposition import PCA
 from dkae import DeepKernelizedAutoencoder, InvertibleNystroem, KernelPCA, metrics, recipes
 from dkae.grams import Gram
 from dkae.kernels import ProbabilisticClusterKernel
-from dkae.networks import Stack
 from dkae.persistence import replacing
 from dkae.plotting import (
     STYLE,
@@ -51,22 +49,20 @@ BATCH_SIZE = 100
 N_EPOCHS = 20
 N_GRAM_ROWS_A_CLASS = 30
 
-PAPER, LEARNED = "DeepKernelizedAutoencoder, the paper", "DeepKernelizedAutoencoder, defaults"
-NYSTROEM, EXACT = "InvertibleNystroem", "KernelPCA"
-#: Names below the figures, where there is less room.
-SHORT = {PAPER: "the paper", LEARNED: "learned", NYSTROEM: "Nyström", EXACT: "kernel PCA"}
+#: The maps, by the names that figures have room for.
+PAPER, LEARNED, NYSTROEM, EXACT = "the paper", "learned", "Nyström", "kernel PCA"
 
 
 class Method(NamedTuple):
-    """A fitted map, or a yardstick."""
+    """A fitted map, or a yardstick, and the test digits there and back."""
 
     name: str
-    #: The rows that it keeps.
+    note: str
+    #: The training digits that it keeps.
     holds: int
     seconds: float
     codes: NDArray[Any]
     decoded: NDArray[Any]
-    model: Any = None
 
 
 def is_demo(folder: Path) -> bool:
@@ -92,7 +88,9 @@ def run_demo(out: Path, *, n_steps: int, seed: int, verbose: bool) -> dict[str, 
     X, (X_test, y_test) = parts["train"].X[:N_ROWS], parts["test"]
     kernel = ProbabilisticClusterKernel(random_state=seed).fit(X)
     prior = kernel.on(X_test)
-    methods = list(_fit_all(X, X_test, kernel, n_steps, seed, verbose))
+    models = _models(kernel, n_steps, seed, verbose)
+    methods = [_fit(model, X, X_test) for model in models.values()]
+    methods += _yardsticks(X, X_test, seed)
     results = {
         "n_rows": {"training": len(X), "test": len(X_test)},
         "n_mixtures": kernel.n_mixtures_,
@@ -102,62 +100,65 @@ def run_demo(out: Path, *, n_steps: int, seed: int, verbose: bool) -> dict[str, 
         "seed": seed,
         "versions": versions(),
         "maps": [_record(method, X_test, prior) for method in methods],
-        "history": methods[0].model.history_,
+        "history": models[PAPER].history_,
         "steps_per_epoch": n_steps // N_EPOCHS,
     }
-    models = {SHORT[m.name]: m.model for m in methods if m.model is not None}
     _write_text(out / RESULTS_FILE, json.dumps(results, indent=1) + "\n")
+    pictures: dict[str, Any] = _pictures(models, kernel, X_test, y_test)
     with replacing(out / ARRAYS_FILE) as temporary:
-        np.savez_compressed(temporary, **_pictures(models, kernel, X_test, y_test))
+        np.savez_compressed(temporary, **pictures)
     return results
 
 
-def _fit_all(
-    X: NDArray[Any], X_test: NDArray[Any], kernel: Any, n_steps: int, seed: int, verbose: bool
-) -> Iterator[Method]:
-    """Yield the paper's model, the three maps with their defaults, and two yardsticks."""
+def _models(kernel: Any, n_steps: int, seed: int, verbose: bool) -> dict[str, Any]:
+    """Return the paper's model and the three maps with their defaults, unfitted."""
     schedule: dict[str, Any] = {
         "steps_per_epoch": n_steps // N_EPOCHS,
         "batch_size": BATCH_SIZE,
+        "max_iter": N_EPOCHS,
         "random_state": seed,
         "verbose": verbose,
     }
-    paper = recipes.paper(n_components=N_COMPONENTS, kernel=kernel, **schedule)
-    paper.set_params(
-        network__hidden_layer_sizes=HIDDEN_LAYER_SIZES,
-        pretrain_max_iter=N_EPOCHS // 4,
-        max_iter=N_EPOCHS,
+    paper = recipes.paper(
+        n_components=N_COMPONENTS, kernel=kernel, pretrain_max_iter=N_EPOCHS // 4, **schedule
     )
     learned = DeepKernelizedAutoencoder(
-        N_COMPONENTS,
-        kernel=kernel,
-        network=Stack(HIDDEN_LAYER_SIZES),
-        max_iter=N_EPOCHS,
-        decoder_max_iter=N_EPOCHS // 4,
-        **schedule,
+        N_COMPONENTS, kernel=kernel, decoder_max_iter=N_EPOCHS // 4, **schedule
     )
-    nystroem = InvertibleNystroem(N_COMPONENTS, kernel=kernel, random_state=seed)
-    exact = KernelPCA(N_COMPONENTS, kernel=kernel, center=False, random_state=seed)
-    for name, model in {PAPER: paper, LEARNED: learned, NYSTROEM: nystroem, EXACT: exact}.items():
-        start = time.perf_counter()
-        model.fit(X)
-        seconds = time.perf_counter() - start
-        holds = {NYSTROEM: len(getattr(model, "landmarks_", ())), EXACT: len(X)}.get(name, 0)
-        codes = model.transform(X_test)
-        yield Method(name, holds, seconds, codes, model.inverse_transform(codes), model)
-    start = time.perf_counter()
-    pca = PCA(N_COMPONENTS, random_state=seed).fit(X)
-    seconds, codes = time.perf_counter() - start, pca.transform(X_test)
-    yield Method("linear PCA", 0, seconds, codes, pca.inverse_transform(codes))
+    for model in (paper, learned):
+        model.set_params(network__hidden_layer_sizes=HIDDEN_LAYER_SIZES)
+    return {
+        PAPER: paper,
+        LEARNED: learned,
+        NYSTROEM: InvertibleNystroem(N_COMPONENTS, kernel=kernel, random_state=seed),
+        EXACT: KernelPCA(N_COMPONENTS, kernel=kernel, center=False, random_state=seed),
+    }
+
+
+def _fit(model: Any, X: NDArray[Any], X_test: NDArray[Any]) -> Method:
+    start = time.process_time()
+    model.fit(X)
+    seconds, codes = time.process_time() - start, model.transform(X_test)
+    holds, note = 0, ""
+    if isinstance(model, DeepKernelizedAutoencoder):
+        note = "the paper" if model.pretrain_max_iter else "defaults"
+    elif not isinstance(model, PCA):
+        holds = len(getattr(model, "landmarks_", X))
+    name = "linear PCA" if isinstance(model, PCA) else type(model).__name__
+    return Method(name, note, holds, seconds, codes, model.inverse_transform(codes))
+
+
+def _yardsticks(X: NDArray[Any], X_test: NDArray[Any], seed: int) -> list[Method]:
     constant, mean = np.ones((len(X_test), 1)), np.broadcast_to(X.mean(axis=0), X_test.shape)
-    yield Method("one code for all digits", 0, 0.0, constant, mean)
+    pca = _fit(PCA(N_COMPONENTS, random_state=seed), X, X_test)
+    return [pca, Method("one code for all digits", "", 0, 0.0, constant, mean)]
 
 
 def _record(method: Method, X: NDArray[Any], prior: Gram) -> dict[str, Any]:
     gram = metrics.code_gram(method.codes)
     return {
         "name": method.name,
-        "is_map": method.model is not None,
+        "note": method.note,
         "holds": method.holds,
         "seconds": round(method.seconds, 2),
         "alignment_loss": metrics.alignment_loss(gram, prior),
@@ -174,7 +175,8 @@ def _pictures(
     pictures = {"digits original": digits, "gram the kernel": kernel.gram(X[rows])}
     for name, model in models.items():
         pictures[f"digits {name}"] = model.inverse_transform(model.transform(digits))
-        pictures[f"gram {name}"] = model.gram(X[rows])
+        if name in (PAPER, LEARNED):
+            pictures[f"gram {name}"] = model.gram(X[rows])
     return pictures | {"classes": y[rows]}
 
 
@@ -184,7 +186,7 @@ def _pictures(
 def write_demo_page(folder: Path) -> Path:
     """Draw the demo's results in `folder`; return the page, which has all its pictures inside.
 
-    The figures are also written as PNG files.
+    The figures are also written as PNG files; demo.png is the picture of the README.
     """
     results = json.loads((folder / RESULTS_FILE).read_text(encoding="utf-8"))
     with np.load(folder / ARRAYS_FILE, allow_pickle=False) as archive:
@@ -212,9 +214,7 @@ def _draw(results: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Figure]:
     )
     return {
         "digits": draw_image_rows(digits, MNIST.row_shape),
-        "grams": draw_gram_matrices(
-            {name: grams[name] for name in ("the kernel", *SHORT.values())}, arrays["classes"]
-        ),
+        "grams": draw_gram_matrices(grams, arrays["classes"]),
         "losses": draw_losses(results["history"], results["steps_per_epoch"]),
         "demo": draw_both(digits, grams, arrays["classes"]),
     }
@@ -231,18 +231,18 @@ def draw_losses(history: list[dict[str, Any]], steps_per_epoch: int) -> Figure:
 @mpl.rc_context(STYLE)
 def draw_both(digits: dict[str, Any], grams: dict[str, Any], classes: NDArray[Any]) -> Figure:
     """Draw digits, there and back by each map, above the kernel and the codes that learned it."""
-    versions = {name: rows for name, rows in digits.items() if name != SHORT[PAPER]}
+    versions = {name: rows for name, rows in digits.items() if name != PAPER}
     matrices = {
         "the kernel": grams["the kernel"],
-        "learned codes: their inner products": grams[SHORT[LEARNED]],
+        "learned codes: their inner products": grams[LEARNED],
     }
     above = ReconstructionDisplay(versions, MNIST.row_shape)
     below = GramDisplay(matrices, classes, class_name="digit")
     heights = above.figure_size[1], below.figure_size[1]
     figure = new_figure(above.figure_size[0], sum(heights))
-    top, bottom = figure.subfigures(2, 1, height_ratios=heights)
-    above.plot(ax=top.subplots(), vmin=0, vmax=1)
-    below.plot(ax=bottom.subplots(1, 2))
+    parts: Any = figure.subfigures(2, 1, height_ratios=heights)
+    above.plot(ax=parts[0].subplots(), vmin=0, vmax=1)
+    below.plot(ax=parts[1].subplots(1, 2))
     return figure
 
 

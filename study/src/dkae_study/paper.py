@@ -54,25 +54,6 @@ SMOKE = Scale(
     axes={"N_c": (4, 16, 48)},
     caution="At this scale the verdicts show that the page works, and nothing about the paper",
 )
-DEMO = Scale(
-    name="demo",
-    summary="a small network on a quarter of the rows, a few hundred steps a network",
-    n_train=3500,
-    n_held_out=750,
-    kernel=_KERNEL,
-    hidden_layer_sizes=(128, 128, 256),
-    n_components=256,
-    batch_size=100,
-    schedules={
-        "paper": {"steps_per_epoch": 3, "pretrain_max_iter": 30, "max_iter": 100},
-        "network": {"steps_per_epoch": 15, "max_iter": 20, "decoder_max_iter": 5},
-    },
-    n_seeds=2,
-    settings={"n_curve": 64},
-    axes={"N_c": (10, 100, 256)},
-    caution="At this scale the verdicts come from small networks, little training and one or "
-    "two seeds: they show how the study works, and do not decide for or against the paper",
-)
 LAPTOP = Scale(
     name="laptop",
     summary="the paper's data, kernel and network; 2,000 steps of fine-tuning a network in "
@@ -105,7 +86,7 @@ PAPER = Study(
     data=MNIST,
     kernel=partial(ProbabilisticClusterKernel, reg_covar=REG_COVAR),
     kernel_counts=_count,
-    scales=(SMOKE, DEMO, LAPTOP, WHOLE),
+    scales=(SMOKE, LAPTOP, WHOLE),
     recipes=(
         Recipe("paper", "the paper’s network and training", recipes.paper),
         Recipe("network", "this library’s own defaults", recipes.network),

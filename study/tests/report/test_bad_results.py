@@ -11,8 +11,8 @@ from study.tests.report.invented import write_runs
 
 
 def test_two_scales(runs, tmp_path):
-    write_runs([runs[0], dataclasses.replace(runs[1], scale="demo")], tmp_path)
-    with pytest.raises(ValueError, match=r"several scales \(demo, smoke\).*a folder of its own"):
+    write_runs([runs[0], dataclasses.replace(runs[1], scale="laptop")], tmp_path)
+    with pytest.raises(ValueError, match=r"several scales \(laptop, smoke\).*a folder of its own"):
         write_study_page(PAPER, tmp_path)
 
 
