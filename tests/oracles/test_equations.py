@@ -111,13 +111,13 @@ def test_training_starts_from_equation_8_of_its_batch(seed):
     X = rng.normal(size=(30, 6))
     network, weights = random_stack(rng, "tanh", n_in=6)
     weight, gamma = rng.random(), 0.3
+    codes = encode(weights, np.tanh, X)
     model = DeepKernelizedAutoencoder(
-        network.n_components, network=network.float(), kernel="rbf", gamma=gamma,
+        codes.shape[1], network=network.float(), kernel="rbf", gamma=gamma,
         alignment="frobenius", alignment_weight=weight, batch_size=30, max_iter=1,
         steps_per_epoch=1, decoder_max_iter=0, random_state=0,
     ).fit(X)  # fmt: skip
     P = np.exp(-gamma * np.array([[np.sum((a - b) ** 2) for b in X] for a in X]))
-    codes = encode(weights, np.tanh, X)
     error = np.mean((X - decode(weights, np.tanh, codes)) ** 2)
     expected = (1 - weight) * error + weight * distance(codes @ codes.T, P)
     assert model.history_[0]["loss"] == pytest.approx(expected, rel=1e-4)
