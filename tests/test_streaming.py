@@ -44,7 +44,7 @@ def moved(before, after):
 
 @NETWORKS
 def test_a_pass_sees_each_row_once(network, monkeypatch):
-    from dkae.training.streams import PassSource
+    from dkae.training.batches import PassSource
 
     seen, draw = [], PassSource._draw_rows
 
@@ -201,7 +201,7 @@ def test_a_pass_that_fails_leaves_the_optimizer():
 
 @pytest.mark.parametrize(("n", "k", "sizes"), [(5, 2, [3, 2]), (7, 3, [3, 2, 2]), (3, 2, [3])])
 def test_no_batch_of_a_pass_has_one_row(n, k, sizes, monkeypatch):
-    from dkae.training.streams import PassSource
+    from dkae.training.batches import PassSource
 
     seen, draw = [], PassSource._draw_rows
 

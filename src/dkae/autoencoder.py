@@ -29,12 +29,12 @@ from dkae.networks import (
     summary_of,
 )
 from dkae.training import FINE_TUNING, Optimization
+from dkae.training.batches import Source
 from dkae.training.loaders import is_loader
 from dkae.training.phases import plan_phases
 from dkae.training.progress import listeners_of
 from dkae.training.run import Keeping, Outcome, train, training_device
 from dkae.training.settings import Settings
-from dkae.training.sources import Source
 
 __all__ = ["DeepKernelizedAutoencoder"]
 
@@ -256,7 +256,8 @@ class DeepKernelizedAutoencoder(KernelMap):
             removes both.
         """
         kind = Batches if is_loader(X) else Intake
-        return self._fit(kind(X, y, gram, checkpoint), is_warm=self._is_warm())
+        is_warm = check_boolean("warm_start", self.warm_start) and self.__sklearn_is_fitted__()
+        return self._fit(kind(X, y, gram, checkpoint), is_warm=is_warm)
 
     def partial_fit(self, X: Any, y: object = None, *, gram: Any = None) -> Self:
         """Take one pass of steps over the rows: each is in one batch.
@@ -297,16 +298,6 @@ class DeepKernelizedAutoencoder(KernelMap):
         return self._concluded(outcome, quality if intake.is_last else None)
 
     # --- the steps of fit --------------------------------------------------------------------
-
-    def _is_warm(self) -> bool:
-        is_warm = check_boolean("warm_start", self.warm_start) and self.__sklearn_is_fitted__()
-        if is_warm and self.n_components != self.n_components_:
-            raise ValueError(
-                f"n_components={self.n_components}, but the network that is to go on has "
-                f"{self.n_components_}: set n_components={self.n_components_}, or fit anew with "
-                "warm_start=False"
-            )
-        return is_warm
 
     def _network_for(self, view: View, settings: Settings) -> nn.Module:
         """Return the network to train: a new one, or a copy of the present one."""

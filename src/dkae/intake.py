@@ -20,15 +20,13 @@ from torch import nn
 from dkae._support.processes import Processes
 from dkae.grams import Gram, Rows
 from dkae.statistics import Statistics
-from dkae.training.callbacks import Record
+from dkae.training.batches import BatchSource, PassSource, Source, batches_per_epoch, split_rows
+from dkae.training.callbacks import Continuation, Record
 from dkae.training.checkpoint import check_path, owned
 from dkae.training.fingerprint import fingerprint
-from dkae.training.loaders import check_loader_wishes, first_batches, loader_steps
-from dkae.training.passes import Continuation, one_pass
+from dkae.training.loaders import LoaderSource, check_loader_wishes, first_batches, loader_steps
 from dkae.training.run import Keeping
 from dkae.training.settings import Settings
-from dkae.training.sources import BatchSource, Source, batches_per_epoch, split_rows
-from dkae.training.streams import LoaderSource, PassSource
 
 __all__ = ["Batches", "Intake", "Part", "View"]
 
@@ -222,7 +220,7 @@ class Part(Intake):
         return self._continuation.state
 
     def settings(self, settings: Settings) -> Settings:
-        return one_pass(settings)
+        return settings.one_pass()
 
     def callbacks(self) -> list[Any]:
         return [self._continuation]

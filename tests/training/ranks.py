@@ -40,7 +40,6 @@ from dkae.training import (
     Trainer,
     dkae_loss,
 )
-from dkae.training.distributed import DistributedEngine
 
 RANK, SIZE = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
 CPU = torch.device("cpu")
@@ -152,7 +151,7 @@ def gradients():
     with joined(CPU) as processes:
         for name, measure in MEASURES.items():
             for dtype in (torch.float32, torch.float64):
-                engines = DistributedEngine(CPU, processes=processes), Engine(CPU)
+                engines = Engine(CPU, processes=processes), Engine(CPU)
                 ours, alone = (_gradient(engine, measure, dtype) for engine in engines)
                 found[f"{name} {dtype}"] = float((ours - alone).norm() / alone.norm())
     return found

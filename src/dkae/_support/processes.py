@@ -74,8 +74,14 @@ class Processes:
     def sum(self, *tensors: Tensor) -> None:
         """Add up each tensor over all processes, in place."""
 
-    def rows(self, part: Tensor) -> Tensor:
-        """Return the rows of all processes, by rank; all have as many. There are no gradients."""
+    def copy_first(self, *tensors: Tensor) -> None:
+        """Give each tensor the values of the first process, in place."""
+
+    def rows(self, part: Tensor, *, in_step: bool = False) -> Tensor:
+        """Return the rows of all processes, by rank; all have as many. There are no gradients.
+
+        `in_step` is for the thread that trains; another one may read batches meanwhile.
+        """
         return part
 
     def highest(self, number: int) -> int:
@@ -93,8 +99,8 @@ class Processes:
 class DistributedProcesses(Processes):
     """The processes of a process group of torch.
 
-    Two threads must not share a group: `control` is for the main thread, `data` for the thread that
-    reads batches, `model` for gradients.
+    Two threads must not share a group: `_main` is for the main thread, `_data` for the thread that
+    reads batches. `_model` is for tensors of the main thread on a GPU.
     """
 
     def __init__(self, timeout: float, device_type: str) -> None:
@@ -103,15 +109,15 @@ class DistributedProcesses(Processes):
             connect(run_of_environment(), self._timeout)
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self._store = dist.distributed_c10d._get_default_store()
-        self.control: Any = self._group("gloo")
-        self._fit = str(self.control.group_name)
+        self._main: Any = self._group("gloo")
+        self._fit = str(self._main.group_name)
         types = self.gather(device_type)
         if len(set(types)) > 1:
             raise ValueError(
                 f"the ranks compute on {', '.join(types)}: pass the same device to all"
             )
         self._data: Any = self._group("gloo")
-        self.model: Any = self._group("nccl" if device_type == "cuda" else "gloo")
+        self._model: Any = self._group("nccl") if device_type == "cuda" else self._main
 
     def _group(self, backend: str) -> Any:
         return dist.new_group(backend=backend, timeout=self._timeout)
@@ -130,14 +136,24 @@ class DistributedProcesses(Processes):
 
     def sum(self, *tensors: Tensor) -> None:
         for tensor in tensors:
-            dist.all_reduce(tensor, group=self.control)
+            dist.all_reduce(tensor, group=self._group_of(tensor))
 
-    def rows(self, part: Tensor) -> Tensor:
-        return gathered(part, self._data)
+    def copy_first(self, *tensors: Tensor) -> None:
+        for tensor in tensors:
+            dist.broadcast(tensor, src=0, group=self._group_of(tensor))
+
+    def rows(self, part: Tensor, *, in_step: bool = False) -> Tensor:
+        part = part.contiguous()
+        parts = [torch.empty_like(part) for _ in range(self.size)]
+        dist.all_gather(parts, part, group=self._group_of(part) if in_step else self._data)
+        return torch.cat(parts)
+
+    def _group_of(self, tensor: Tensor) -> Any:
+        return self._model if tensor.is_cuda else self._main
 
     def highest(self, number: int) -> int:
         tensor = torch.tensor(number)
-        dist.all_reduce(tensor, dist.ReduceOp.MAX, group=self.control)
+        dist.all_reduce(tensor, dist.ReduceOp.MAX, group=self._main)
         return int(tensor)
 
     def _value_of(self, rank: int, value: T) -> T:
@@ -164,7 +180,7 @@ class DistributedProcesses(Processes):
         own = np.require(array, requirements=["C", "W"])
         if own.nbytes:
             data = torch.from_numpy(own.reshape(-1).view(np.uint8))
-            dist.broadcast(data, src=rank, group=self.control)
+            dist.broadcast(data, src=rank, group=self._main)
         return own
 
     # --- when one of them fails --------------------------------------------------------------
@@ -196,22 +212,14 @@ class DistributedProcesses(Processes):
         return f"rank {names} was killed, is cut off, or did not answer in time"
 
     def close(self) -> None:
-        groups = (self.control, self._data, self.model)
-        self.control = self._data = self.model = None
+        groups = {self._main, self._data, self._model}
+        self._main = self._data = self._model = None
         for group in groups:
             with contextlib.suppress(RuntimeError):
                 dist.destroy_process_group(group)
 
     def _key(self, what: str, rank: int) -> str:
         return f"dkae {self._fit} {what} {rank}"
-
-
-def gathered(part: Tensor, group: Any) -> Tensor:
-    """Return the rows of all processes of a group, in the order of their ranks."""
-    part = part.contiguous()
-    parts = [torch.empty_like(part) for _ in range(dist.get_world_size(group))]
-    dist.all_gather(parts, part, group=group)
-    return torch.cat(parts)
 
 
 ALONE = Processes()

@@ -34,12 +34,12 @@ from dkae.networks import (
 )
 from dkae.rows import map_rows
 from dkae.statistics import Statistics
+from dkae.training.batches import BatchSource, Source, split_rows
 from dkae.training.callbacks import EarlyStopping
 from dkae.training.optimization import Optimization
 from dkae.training.phases import plan_phases
 from dkae.training.run import Keeping, Outcome, train, training_device
 from dkae.training.settings import Settings
-from dkae.training.sources import BatchSource, Source, split_rows
 
 #: With fewer rows none can be spared to watch the decoder.
 N_HELD_OUT_FROM = 40

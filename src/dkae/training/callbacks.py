@@ -172,6 +172,29 @@ class EarlyStopping(Callback):
             setattr(self, name, state[name])
 
 
+class Continuation(Callback):
+    """Lets optimizer and learning rate continue from the pass before."""
+
+    is_for_all = True
+
+    def __init__(self, state: dict[str, Any] | None) -> None:
+        self.state = state or {}
+
+    def on_phase_setup(self, trainer: Trainer, phase: Phase) -> None:
+        shapes = [tuple(p.shape) for p in trainer.parameters]
+        if self.state.get("shapes") == shapes:
+            # A copy: torch keeps the tensors, and the model's must not change if this pass fails.
+            trainer.optimizer.load_state_dict(copy.deepcopy(self.state["optimizer"]))
+            trainer.schedule.load_state_dict(self.state["schedule"])
+
+    def on_phase_end(self, trainer: Trainer, phase: Phase) -> None:
+        self.state = {
+            "shapes": [tuple(p.shape) for p in trainer.parameters],
+            "optimizer": trainer.optimizer.state_dict(),
+            "schedule": trainer.schedule.state_dict(),
+        }
+
+
 class ProgressBar(Callback):
     """A bar for each phase, with the losses of the last epoch and the time left."""
 

@@ -1,8 +1,9 @@
-"""Iterables of batches, such as torch's ``DataLoader``: what they give, and their first rows."""
+"""Batches of a loader, such as torch's ``DataLoader``: how they are read and trained on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -11,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from dkae._support.processes import ALONE, Processes
+from dkae.grams import Floats
+from dkae.training.batches import Batch, draw_noise
 
 #: Rows, and numbers, of the first batches that stand for all.
 N_HEAD_ROWS, N_HEAD_NUMBERS = 20_000, 2**26
@@ -115,3 +118,77 @@ def read_batch(item: Any, number: int) -> LabelledRows:
         )
     rows = np.ascontiguousarray(numeric[0], dtype=np.float32)
     return LabelledRows(rows, np.asarray(numeric[1]) if len(parts) == 2 else None)
+
+
+@dataclass
+class LoaderSource:
+    """The batches of a loader; the kernel is evaluated on each."""
+
+    batches: Iterator[Floats]
+    #: The shape of a row.
+    shape: tuple[int, ...]
+    #: Returns rows as the map sees them.
+    seen: Callable[[Floats], Floats]
+    #: Returns the Gram matrix of rows.
+    gram: Callable[[Floats], Floats]
+    n_steps: int
+    #: Source of noise.
+    rng: np.random.Generator
+    device: torch.device
+    processes: Processes = ALONE
+    #: Returns the inputs of rows, if they are not the rows themselves.
+    encode: Callable[[Floats], Floats] | None = None
+    n_drawn: int = 0
+
+    def draw(self, with_prior: bool = True, input_noise: float = 0.0) -> Batch:
+        """Return the next batch that has at least two rows."""
+        own = torch.from_numpy(np.ascontiguousarray(self.seen(self._next())))
+        self._check_sizes(len(own))
+        block = None
+        if with_prior:
+            rows = self.processes.rows(own)
+            block = torch.from_numpy(self.gram(rows.numpy())).to(self.device)
+        x = own.to(self.device)
+        if self.encode is not None:
+            return Batch(torch.from_numpy(self.encode(own.numpy())).to(self.device), x, block)
+        if not input_noise:
+            return Batch(x, x, block)
+        noise = torch.from_numpy(draw_noise(self.rng, tuple(own.shape), input_noise))
+        return Batch(x + noise.to(self.device), x, block)
+
+    def held_out(self, with_prior: bool = False) -> Iterator[Batch]:
+        return iter(())
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}  # a loader has no state that could be restored
+
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+    def _next(self) -> Floats:
+        for rows in self.batches:
+            self.n_drawn += 1
+            if rows.shape[1:] != self.shape:
+                raise ValueError(
+                    f"batch {self.n_drawn - 1} of X has rows of shape {rows.shape[1:]}, and the "
+                    f"first of {self.shape}: pass batches of rows that are alike"
+                )
+            if not np.isfinite(rows).all():
+                raise ValueError(
+                    f"batch {self.n_drawn - 1} of X contains NaN or infinite values (in float32): "
+                    "leave out such rows"
+                )
+            if len(rows) > 1:
+                return rows
+        raise ValueError(
+            f"X ended after {self.n_drawn} batches, before the training did: pass an iterable that "
+            "can be iterated again, such as a DataLoader, or fewer epochs (max_iter, "
+            "decoder_max_iter) or steps_per_epoch"
+        )
+
+    def _check_sizes(self, own: int) -> None:
+        sizes = self.processes.rows(torch.tensor([own])).tolist()
+        if len(set(sizes)) > 1:
+            raise ValueError(
+                f"the processes have batches of {sizes} rows: let each have as many, for example "
+                "with drop_last=True"
+            )

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from dkae.training.sources import Batch, Source
+from dkae.training.batches import Batch, Source
 
 
 class Prefetching:

@@ -11,18 +11,17 @@ import torch
 from torch import nn
 
 from dkae._support.devices import choose_device
-from dkae._support.processes import DistributedProcesses, local_device, present
+from dkae._support.processes import local_device, present
 from dkae.alignment import make_measure
 from dkae.rows import RowArray
+from dkae.training.batches import Source
 from dkae.training.callbacks import History, Record
 from dkae.training.checkpoint import Checkpoint
-from dkae.training.distributed import DistributedEngine
 from dkae.training.engine import Engine
 from dkae.training.loss import dkae_loss
 from dkae.training.phases import Phase
 from dkae.training.prefetch import Prefetching
 from dkae.training.settings import Settings
-from dkae.training.sources import Source
 from dkae.training.trainer import Trainer, check_finite, is_finite
 
 
@@ -57,7 +56,7 @@ def train(
     listeners: list[Any] = [history, *callbacks]
     if keeping is not None:  # the last one: it keeps what the others made of an epoch
         listeners.append(Checkpoint(keeping.path, keeping.run, present()))
-    engine = make_engine(settings)
+    engine = Engine(training_device(settings.device), settings.max_grad_norm, present())
     if isinstance(getattr(source, "X", None), RowArray) or engine.device.type != "cpu":
         source = Prefetching(source)
     loss = partial(dkae_loss, measure=make_measure(settings.alignment))
@@ -79,14 +78,6 @@ def train(
         raise interruption  # such a model is not worth keeping
     check_finite(network)
     return Outcome(history.records, interruption)
-
-
-def make_engine(settings: Settings) -> Engine:
-    """Return the engine of the processes that work together now, or of this one."""
-    device, processes = training_device(settings.device), present()
-    if isinstance(processes, DistributedProcesses):
-        return DistributedEngine(device, settings.max_grad_norm, processes)
-    return Engine(device, settings.max_grad_norm)
 
 
 def training_device(device: Any) -> torch.device:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,8 @@ import numpy as np
 from dkae._support.checks import check_integer, check_number
 from dkae._support.devices import choose_device
 from dkae.alignment import make_measure
+from dkae.training.batches import batches_per_epoch
 from dkae.training.optimization import Optimization
-from dkae.training.sources import batches_per_epoch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,4 +75,19 @@ class Settings:
             learning_rate=self.learning_rate,
             learning_rate_init=self.learning_rate_init,
             max_grad_norm=self.max_grad_norm,
+        )
+
+    def one_pass(self) -> Settings:
+        """Return the settings of one epoch over all rows, at a rate that needs to know no end.
+
+        The whole network learns in it if it learns in `fit`, and otherwise the decoder.
+        """
+        return replace(
+            self,
+            max_iter=int(self.max_iter > 0),
+            decoder_max_iter=int(self.max_iter == 0),
+            pretrain_max_iter=0,
+            learning_rate="endless",
+            steps_per_epoch="samples",
+            validation_fraction=0.0,
         )

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dkae.training.batches import Batch, Source
 from dkae.training.callbacks import EVENTS, Record
 from dkae.training.engine import Engine
 from dkae.training.loss import Losses
 from dkae.training.optimization import Optimization
 from dkae.training.phases import Phase
-from dkae.training.sources import Batch, Source
 
 #: Names of the fields of `Losses` in a record.
 _NAMES = ("loss", "reconstruction_loss", "alignment_loss")
@@ -57,7 +57,6 @@ class Trainer:
 
     def run(self, phases: Sequence[Phase]) -> None:
         """Train the network, one phase after the other."""
-        self.engine.prepare(self.network)
         self.engine.synchronize(self.network)
         self.phases = phases
         try:

@@ -161,6 +161,29 @@ class BatchSource:
         return Batch(inputs.to(self.device), x.to(self.device), block, share)
 
 
+class PassSource(BatchSource):
+    """One pass over the rows: each is in one batch, in random order.
+
+    Of several processes each has as many rows of a batch; what is left over waits for another pass.
+    """
+
+    def __post_init__(self) -> None:
+        n, least = len(self.train_rows), max(2, self.processes.size)
+        if n < least:
+            raise ValueError(f"X has {n} rows for {self.processes.size} processes: pass more")
+        self._n_parts = min(super().n_steps, n // least)
+        parts = np.array_split(self.rng.permutation(self.train_rows), self._n_parts)
+        self._parts = iter([part[: len(part) - len(part) % self.processes.size] for part in parts])
+
+    @property
+    def n_steps(self) -> int:
+        """The number of batches of the pass."""
+        return self._n_parts
+
+    def _draw_rows(self, k: int) -> Rows:
+        return next(self._parts)
+
+
 def _are_floats(rows: Any) -> bool:
     """Return whether rows are arrays that can be sent; all processes have leaves and labels."""
     return isinstance(rows, (np.ndarray, RowArray)) and rows.dtype in (np.float32, np.float64)
