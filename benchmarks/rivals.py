@@ -18,9 +18,8 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 from dkae import metrics
-from dkae.baselines import nystroem_map
 from dkae.grams import Gram
-from dkae.kernels import Kernel, PairwiseKernel
+from dkae.kernels import Kernel, NystroemFeatures, PairwiseKernel
 
 Array = NDArray[Any]
 Map = Callable[[Array], Array]
@@ -71,7 +70,7 @@ class Features:
     def __init__(self, kernel: Kernel, n_landmarks: int, seed: int, X: Array) -> None:
         n = min(n_landmarks, len(X))
         self.landmarks = X[np.random.default_rng(seed).choice(len(X), n, replace=False)]
-        self.of = nystroem_map(kernel, self.landmarks)
+        self.of = NystroemFeatures(kernel, self.landmarks)
 
     def __call__(self, X: Array) -> Array:
         return self.of(X)

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dkae import DeepKernelizedAutoencoder
-from dkae.baselines import ALPHAS, compare_with_baselines, nystroem_map
+from dkae.baselines import ALPHAS, compare_with_baselines
 from dkae.grams import sample_rows
 from dkae.kernels import FunctionKernel, PairwiseKernel, Precomputed, ideal_kernel
 
@@ -178,14 +178,6 @@ def test_constant_kernel_is_the_formula(found):
     expected = [floor, np.sqrt(2 - 2 * floor), 0, mse, 1 - mse / NEW.var(axis=0).mean()]
     assert found["constant kernel"][2:-1] == pytest.approx(expected, abs=1e-6)
     assert found["constant kernel"].n_components == 1
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial"])
-def test_nystroem_features_of_all_rows_give_the_kernel_itself(kernel):
-    kernel = PairwiseKernel(kernel, gamma=GAMMA).fit(TRAIN)
-    Z = nystroem_map(kernel, TRAIN)(TRAIN)
-    expected = kernel.values(TRAIN.astype(float))
-    np.testing.assert_allclose(Z @ Z.T, expected, atol=1e-6 * expected.max())
 
 
 def test_the_centred_alignment_of_the_map_is_its_score(found, model):

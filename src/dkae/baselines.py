@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.decomposition import PCA
-from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
@@ -34,10 +34,10 @@ from sklearn.preprocessing import StandardScaler
 
 from dkae._support.checks import check_integer
 from dkae.grams import Gram, sample_rows
-from dkae.kernels import FunctionKernel, Kernel, PairwiseKernel, gram_of
+from dkae.kernels import FunctionKernel, Kernel, NystroemFeatures, PairwiseKernel, gram_of
 from dkae.metrics import code_gram, reconstruction_error, reconstruction_r2
 from dkae.metrics.comparison import compare
-from dkae.rows import as_rows
+from dkae.rows import as_rows, map_rows
 from dkae.spectral import KernelPCA
 
 __all__ = ["Yardstick", "compare_with_baselines"]
@@ -49,8 +49,6 @@ Map = Callable[[Array], Array]
 N_LANDMARKS = 1000
 #: Candidates for the strength of the regressions.
 ALPHAS = (1e-6, 1e-4, 1e-2, 1.0)
-#: Rows that are mapped together.
-N_CHUNK_ROWS = 1024
 
 MODEL = "dkae"
 FLATTERED = "fitted to the rows that it is scored on, which flatters it"
@@ -205,31 +203,20 @@ def _constant(lesson: _Lesson) -> tuple[Map, Map]:
 
 def _nystroem(lesson: _Lesson) -> tuple[Map, Map]:
     sample = lesson.sample
-    encode = nystroem_map(lesson.kernel, sample[sample_rows(len(sample), lesson.n_components)])
+    landmarks = sample[sample_rows(len(sample), lesson.n_components)]
+    encode = NystroemFeatures(lesson.kernel, landmarks)
     return encode, RidgeCV(ALPHAS).fit(encode(sample), _flat(sample)).predict
 
 
 def _nystroem_pca(lesson: _Lesson) -> tuple[Map, Map]:
     sample = lesson.sample
-    features = nystroem_map(lesson.kernel, sample[sample_rows(len(sample), N_LANDMARKS)])
+    features = NystroemFeatures(lesson.kernel, sample[sample_rows(len(sample), N_LANDMARKS)])
     Z = features(sample)
     pca = PCA(min(lesson.n_components, *Z.shape), random_state=0).fit(Z)
     regression = _kernel_ridge(pca.transform(Z), _flat(sample))
-    return lambda X: pca.transform(features(X)), _by_chunks(regression.predict)
-
-
-def nystroem_map(kernel: Any, landmarks: Array) -> Map:
-    r"""Return scikit-learn's Nyström features for any kernel, from its values.
-
-    .. math:: z(x) = K_{LL}^{-1/2} \kappa(L, x)
-    """
-    L = landmarks.astype(np.float64)  # the values of most kernels then have this precision
-
-    def values(X: Array) -> Array:
-        return np.asarray(kernel.values(X.astype(np.float64), L), dtype=np.float64)
-
-    features = Nystroem(kernel="precomputed", n_components=len(L), random_state=0).fit(values(L))
-    return _by_chunks(lambda X: features.transform(values(X)))
+    # A few codes at a time: their kernel values with all codes of the sample are large.
+    decode = partial(map_rows, regression.predict, dtype=np.float64)
+    return lambda X: pca.transform(features(X)), decode
 
 
 def _kernel_ridge(codes: Array, rows: Array) -> Any:
@@ -280,16 +267,6 @@ RIVALS: dict[str, Callable[[_Lesson], tuple[Map, Map]]] = {
     KERNEL_PCA: _kernel_pca,
 }
 OF_KERNELS = (NYSTROEM, NYSTROEM_PCA, KERNEL_PCA)
-
-
-def _by_chunks(function: Map) -> Map:
-    """Return a function that takes a few rows at a time."""
-
-    def mapped(X: Array) -> Array:
-        starts = range(0, len(X), N_CHUNK_ROWS)
-        return np.concatenate([function(X[i : i + N_CHUNK_ROWS]) for i in starts])
-
-    return mapped
 
 
 def _split(model: Any) -> tuple[Any, Any]:
