@@ -37,7 +37,8 @@ ARRAYS_FILE = "arrays.npz"
 PAGE_FILE = "index.html"
 #: The page of the study's results, which the demo's page links if it is in the same folder.
 STUDY_FILE = "study.html"
-FIGURES = ("digits", "grams", "losses", "demo")
+README_FIGURE = "demo"
+FIGURES = ("digits", "grams", "losses", README_FIGURE)
 #: All that the demo writes.
 FILES = (RESULTS_FILE, ARRAYS_FILE, PAGE_FILE, *(f"{name}.png" for name in FIGURES))
 
@@ -186,14 +187,14 @@ def _pictures(
 def write_demo_page(folder: Path) -> Path:
     """Draw the demo's results in `folder`; return the page, which has all its pictures inside.
 
-    The figures are also written as PNG files; demo.png is the picture of the README.
+    The figures are also written as PNG files; demo.png is that of the README.
     """
     results = json.loads((folder / RESULTS_FILE).read_text(encoding="utf-8"))
     with np.load(folder / ARRAYS_FILE, allow_pickle=False) as archive:
         figures = _draw(results, dict(archive))
     images = {}
     for name, figure in figures.items():
-        png = _png(figure)
+        png = _png(figure, 130 if name == README_FIGURE else 200)
         (folder / f"{name}.png").write_bytes(png)
         images[name] = "data:image/png;base64," + base64.b64encode(png).decode()
     study = STUDY_FILE if (folder / STUDY_FILE).exists() else None
@@ -216,7 +217,7 @@ def _draw(results: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Figure]:
         "digits": draw_image_rows(digits, MNIST.row_shape),
         "grams": draw_gram_matrices(grams, arrays["classes"]),
         "losses": draw_losses(results["history"], results["steps_per_epoch"]),
-        "demo": draw_both(digits, grams, arrays["classes"]),
+        README_FIGURE: draw_both(digits, grams, arrays["classes"]),
     }
 
 
@@ -246,7 +247,7 @@ def draw_both(digits: dict[str, Any], grams: dict[str, Any], classes: NDArray[An
     return figure
 
 
-def _png(figure: Figure) -> bytes:
+def _png(figure: Figure, dpi: int) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=200)
+    figure.savefig(buffer, format="png", dpi=dpi)
     return buffer.getvalue()
