@@ -1,4 +1,4 @@
-"""Odd values of the parameters of kernels and measures: each works, or the error names it."""
+"""Parameters of kernels and measures: each value matters, or works, or the error names it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.metrics.pairwise import rbf_kernel
 
 from dkae.alignment import make_measure
@@ -70,6 +72,33 @@ def test_odd_values_work_or_are_named(name, parameter):
             if not any(n in str(error) for n in names):
                 unnamed.append((type(value), error))
     assert not unnamed
+
+
+#: Another value of each parameter, for which the kernel is another one.
+OTHERS = {
+    PairwiseKernel("poly"): {"metric": "rbf", "gamma": "scale", "degree": 2, "coef0": 0.5},
+    ForestKernel(n_estimators=9, random_state=0): {
+        "forest": ExtraTreesRegressor(3, random_state=0).fit(X, X[:, 0]),
+        "n_estimators": 8, "max_depth": 2, "random_state": 1,
+    },
+    ProbabilisticClusterKernel(6, 4, random_state=0): {
+        "max_components": 5, "n_initializations": 3, "covariance_type": "spherical",
+        "reg_covar": 0.1, "max_fit_samples": 12, "init": "k-means++", "max_iter": 12, "tol": 0.5,
+        "normalize": "max", "tolerance": 0, "random_state": 1,
+    },
+    center(PairwiseKernel("linear")): {"kernel": RBF, "max_reference": 5},
+    RBF + PairwiseKernel("linear"): {"kernels": [RBF, RBF], "weights": [2, 1]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", OTHERS, ids=lambda kernel: type(kernel).__name__)
+@pytest.mark.filterwarnings("ignore:.*mixtures")
+def test_every_parameter_matters(kernel):
+    assert {*OTHERS[kernel], "device"} >= {*kernel.get_params(deep=False)}
+    expected = clone(kernel).fit(X).gram(X)
+    for name, value in OTHERS[kernel].items():
+        other = type(kernel)(**clone(kernel).get_params(deep=False) | {name: value})
+        assert not np.array_equal(other.fit(X).gram(X), expected), name
 
 
 @pytest.mark.parametrize(

@@ -205,9 +205,9 @@ class ProbabilisticClusterKernel(
         return partial(self._compact, screening=screening, epsilon=epsilon)
 
     def _gram_of(self, described: Any) -> RowsGram:
-        if isinstance(described, CompactPosteriors):
-            return _CompactGram(described, str(self), self)
-        return super()._gram_of(described)
+        if self.tolerance == 0:
+            return super()._gram_of(described)
+        return _CompactGram(described, str(self), self)
 
     # --- the parts of fit --------------------------------------------------------------------
 
