@@ -90,7 +90,7 @@ def test_arrays_are_digits_and_matrices_by_class(folder):
     X, y = MNIST.load()["test"]
     found = [y[(digit == X).all(axis=1)][0] for digit in arrays["digits original"]]
     assert found == list(range(10))
-    assert np.array_equal(arrays["classes"], np.repeat(np.arange(10), 30))
+    assert np.array_equal(arrays["classes"], np.repeat(np.arange(10), 20))
     grams = [arrays[name] for name in arrays if name.startswith("gram ")]
     assert len(grams) == 3
     for gram in grams:

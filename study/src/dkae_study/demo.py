@@ -48,7 +48,7 @@ N_COMPONENTS = 128
 HIDDEN_LAYER_SIZES = (500, 500)
 BATCH_SIZE = 100
 N_EPOCHS = 20
-N_GRAM_ROWS_A_CLASS = 30
+N_GRAM_ROWS_A_CLASS = 20
 
 #: The maps, by the names that figures have room for.
 PAPER, LEARNED, NYSTROEM, EXACT = "the paper", "learned", "Nyström", "kernel PCA"
