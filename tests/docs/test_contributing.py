@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 #: The title of each example, and its code.
 EXAMPLES = re.findall(r"^\*\*(.+?)\*\* .+?^```python\n(.*?)^```", TEXT, re.M | re.S)

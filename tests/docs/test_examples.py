@@ -13,7 +13,7 @@ from unittest import mock
 import matplotlib.image
 import matplotlib.pyplot as plt
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def output_of(name: str, folder: Path = EXAMPLES) -> str:
