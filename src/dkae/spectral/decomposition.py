@@ -23,7 +23,7 @@ from dkae.grams import (
     sample_rows,
 )
 from dkae.spectral.eigensolver import Eigenpairs, Multiply, dense_eigenpairs, largest_eigenpairs
-from dkae.spectral.operators import FeatureOperator, GramOperator
+from dkae.spectral.operators import FeatureOperator, centered_product, gram_product
 
 SOLVERS = ("auto", "dense", "lanczos")
 #: Up to this size a matrix is decomposed whole: it takes less than a second.
@@ -60,7 +60,7 @@ class Decomposition:
     rng: np.random.Generator  # for the first vectors of "lanczos"
 
     def is_dense(self, size: int) -> bool:
-        """Say whether a matrix of this size is decomposed whole."""
+        """Return whether a matrix of this size is decomposed whole."""
         if self.solver != "auto":
             return self.solver == "dense"
         return size <= N_DENSE or self.n_components is None or 2 * self.n_components > size
@@ -72,15 +72,15 @@ class Decomposition:
         are multiplied by much larger ones.
         """
         n = len(matrix)
-        operator = GramOperator(matrix, self.center)
         if self.is_dense(n):
             pairs = self._whole(_block(matrix, np.arange(n)), dtype)
         else:
             self._whole(_block(matrix, sample_rows(n, N_SAMPLE_ROWS)), dtype)
-            pairs = self._largest(operator.gram, n, np.float64)
+            product = partial(centered_product if self.center else gram_product, matrix)
+            pairs = self._largest(product, n, np.float64)
         # Centred eigenvectors sum to 0: of all the terms of a centred Gram only the means of its
         # columns are left. Their sum 1ᵀ K 1 / n is the part of the spectrum that centring removes.
-        means = operator.product(np.ones((n, 1)))[:, 0] / n if self.center else np.zeros(n)
+        means = gram_product(matrix, np.ones((n, 1)))[:, 0] / n if self.center else np.zeros(n)
         values, vectors = self._keep_positive(pairs, _round_off(pairs, means.sum(), dtype))
         roots = np.sqrt(values)
         with np.errstate(over="ignore"):
@@ -115,7 +115,7 @@ class Decomposition:
         return Components(values, vectors, offset, operator.project(vectors))
 
     def _finite_product(self, product: Multiply, vectors: NDArray[Any]) -> NDArray[Any]:
-        """Return a product with features twice, and refuse one that is not finite."""
+        """Return the product; raise if it is not finite."""
         with np.errstate(over="ignore", invalid="ignore"):
             result = product(vectors)
         remedy = "products of features leave their type; scale X, or pass it in float64"

@@ -31,7 +31,7 @@ from dkae.kernel_map import KernelMap
 from dkae.kernels import Kernel
 from dkae.rows import map_rows
 from dkae.spectral.decomposition import SOLVERS, Components, Decomposition
-from dkae.spectral.operators import DTYPES, times
+from dkae.spectral.operators import times
 
 #: Rows of the data that identify a kernel.
 N_PROBES = 8
@@ -103,7 +103,7 @@ class KernelPCA(KernelMap):
     ((1797, 32), (1797, 64))
     """
 
-    _dtypes = tuple(DTYPES)
+    _dtypes = (np.float64, np.float32)
 
     def __init__(
         self,

@@ -18,8 +18,6 @@ from dkae.grams import Gram
 
 #: Rows of a tile of the Gram matrix.
 N_TILE_ROWS = 1024
-#: Types of rows and scores; others are converted to the first.
-DTYPES = [np.float64, np.float32]
 
 
 class FeatureOperator:
@@ -50,42 +48,29 @@ class FeatureOperator:
 
 
 def _mean(features: Any) -> NDArray[np.float64]:
-    """Return the mean of the rows, summed in float64."""
+    """Return the mean of the rows, summed in float64; SciPy's sums in the type of the entries."""
     if not sparse.issparse(features):
         return np.asarray(features.mean(axis=0, dtype=np.float64))
-    # SciPy's mean sums in the type of the entries, whatever type is asked for.
     n, d = features.shape
-    total: NDArray[np.float64] = np.zeros(d)
-    for i in range(0, n, N_TILE_ROWS):
-        part = slice(features.indptr[i], features.indptr[min(i + N_TILE_ROWS, n)])
-        total += np.bincount(features.indices[part], features.data[part], minlength=d)
-    total /= n
-    return total
+    mean: NDArray[np.float64] = np.bincount(features.indices, features.data, minlength=d) / n
+    return mean
 
 
-class GramOperator:
-    """Products with a Gram matrix, an array or a Gram that is computed anew; H K H if `center`."""
+def gram_product(gram: NDArray[Any] | Gram, vectors: NDArray[Any]) -> NDArray[Any]:
+    """Return K V of a matrix, or of a Gram that is computed anew."""
+    if not isinstance(gram, np.ndarray):
+        return tiled_product(gram, vectors)
+    if gram.dtype == vectors.dtype:
+        return np.asarray(gram @ vectors)
+    # With another type, NumPy would first copy the whole matrix.
+    chunks = range(0, len(gram), N_TILE_ROWS)
+    return np.concatenate([gram[i : i + N_TILE_ROWS] @ vectors for i in chunks])
 
-    def __init__(self, matrix: NDArray[Any] | Gram, center: bool) -> None:
-        self.matrix = matrix
-        self.center = center
 
-    def gram(self, vectors: NDArray[Any]) -> NDArray[Any]:
-        """Return K V, or H K H V."""
-        return self._centered(self.product(self._centered(vectors)))
-
-    def product(self, vectors: NDArray[Any]) -> NDArray[Any]:
-        """Return K V, not centred."""
-        if not isinstance(self.matrix, np.ndarray):
-            return tiled_product(self.matrix, vectors)
-        if self.matrix.dtype == vectors.dtype:
-            return np.asarray(self.matrix @ vectors)
-        # With another type, NumPy would first copy the whole matrix.
-        chunks = range(0, len(self.matrix), N_TILE_ROWS)
-        return np.concatenate([self.matrix[i : i + N_TILE_ROWS] @ vectors for i in chunks])
-
-    def _centered(self, vectors: NDArray[Any]) -> NDArray[Any]:
-        return vectors - vectors.mean(axis=0) if self.center else vectors
+def centered_product(gram: NDArray[Any] | Gram, vectors: NDArray[Any]) -> NDArray[Any]:
+    """Return H K H V."""
+    product = gram_product(gram, vectors - vectors.mean(axis=0))
+    return product - product.mean(axis=0)
 
 
 def tiled_product(gram: Gram, vectors: NDArray[Any]) -> NDArray[Any]:
