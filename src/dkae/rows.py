@@ -141,6 +141,8 @@ class RowArray:
         """Return (x - center) / scale of each row x, computed when rows are read."""
         rows = RowArray(self)
         rows._units = (center, scale)
+        if rows.fill is not None:
+            rows.fill = ((rows.fill - center) / scale).astype(np.float32)
         return rows
 
     def flattened(self) -> RowArray:

@@ -140,6 +140,14 @@ def test_what_was_said_of_rows_still_holds():
     assert RowArray(RowArray(array, missing=True)).missing
 
 
+def test_gaps_are_filled_in_the_units_of_the_rows():
+    array, center, scale = X.copy(), np.arange(4.0), np.arange(1.0, 5.0)
+    array[37, 2] = np.nan
+    filled = RowArray(array, fill=np.full(4, 7.0))
+    expected = (filled[:] - center) / scale
+    np.testing.assert_allclose(filled.standardized(center, scale)[:], expected, rtol=1e-6)
+
+
 def test_a_sum_of_large_numbers_is_no_infinity():
     array = np.full((50, 4), 3e38, dtype=np.float32)
     np.testing.assert_array_equal(RowArray(array)[:], array)
