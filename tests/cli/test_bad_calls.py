@@ -62,7 +62,7 @@ CALLS = [
     (f"interpolate M rows.npy --between 0 1 --steps {HUGE} -o OUT.npy", 2, "range"),
     ("denoise M rows.npy -o OUT.npy", 2, "Missing option '--clean'"),
     ("denoise M rows.npy --clean rows.npy --components 9 -o OUT.npy", 1, "n_components=9"),
-    ("score M mnist20k:tset", 1, "did you mean 'test'?"),
+    ("score M mnist20k:tset", 1, "did you mean 'mnist20k:test'?"),
     ("info rows.npy", 1, "is not a dkae file"),
     ("info no", 1, "there is no model file no"),
 ]  # fmt: skip

@@ -322,8 +322,8 @@ def test_a_missing_file_is_named(name):
     ("source", "message"),
     [
         ("digts", r"did you mean 'digits'\?"),
-        ("mnist20k:tset", r"did you mean 'test'\?"),
-        ("digits:train", "'digits' has no parts, got 'train'"),
+        ("mnist20k:tset", r"did you mean 'mnist20k:test'\?"),
+        ("digits:train", r"neither a file nor a data set .digits, mnist20k, .*\?"),
         ("a.npz:b", "a.npz holds no array 'b': expected one of a"),
     ],
 )

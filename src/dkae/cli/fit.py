@@ -26,6 +26,20 @@ MAPS = {
 }
 
 
+def value(text: str) -> Any:
+    """Parse JSON (0.5, true, null, [1, 2]), and return anything else as a string."""
+    text = {"True": "true", "False": "false", "None": "null"}.get(text, text)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # the latter of thousands of brackets
+        return text
+
+
+def sizes(text: str) -> tuple[Any, ...]:
+    """Parse values that are separated by commas."""
+    return tuple(value(size) for size in text.split(",") if size.strip())
+
+
 @click.command(
     epilog=example(
         "dkae fit mnist20k:train -o model.safetensors --map nystroem --gamma median",
@@ -61,15 +75,20 @@ MAPS = {
 )
 @click.option("--components", "n_components", type=int, help="Width of the code, N_c.")
 @click.option(
-    "--hidden", "network__hidden_layer_sizes", help="Hidden layers, such as 500,500,2000."
+    "--hidden",
+    "network__hidden_layer_sizes",
+    type=sizes,
+    help="Hidden layers, such as 500,500,2000.",
 )
 @click.option("--kernel", help="rbf, pck, forest, linear, poly, cosine, laplacian, chi2, ...")
-@click.option("--gamma", help="median, scale, or a number.")
+@click.option("--gamma", type=value, help="median, scale, or a number.")
 @click.option("--gram", help="File with the Gram matrix of the rows, instead of a kernel.")
 @click.option("--alignment", help="frobenius, offdiagonal, centered, logdet, bures, ...")
 @click.option("--alignment-weight", type=float, help="Lambda, from 0 to 1.")
 @click.option("--max-iter", type=int, help="Epochs.")
-@click.option("--steps-per-epoch", help="Batches of an epoch: auto, samples, pairs, or a number.")
+@click.option(
+    "--steps-per-epoch", type=value, help="Batches of an epoch: auto, samples, pairs, or a number."
+)
 @click.option("--batch-size", type=int, help="Rows of a batch, k.")
 @click.option("--input-noise", type=float, help="Largest noise on the encoder's input.")
 @click.option("--device", help="auto, cpu, cuda:0, ...")
@@ -106,7 +125,9 @@ def fit(
     from dkae.training import remove_checkpoint
 
     columns = {name: options.pop(name) for name in ("columns", "drop", "label", "index")}
-    params = _given(options) | parse_pairs(pairs)
+    flags = {p.name: p.opts[0] for p in click.get_current_context().command.params}
+    given = {name: (flags[name], v) for name, v in options.items() if v is not None}
+    params = given | parse_pairs(pairs)
     model = build_map(map_name, recipe, params)
     if hasattr(model, "verbose") and "verbose" not in params:
         model.set_params(verbose=int(not quiet))
@@ -159,24 +180,19 @@ def build_map(map_name: str, recipe: str | None, params: Mapping[str, tuple[str,
             f"{map_name}"
         )
     for name in sorted(params, key=lambda name: name.count("__")):  # parts before their parameters
-        option, value = params[name]
-        if name.partition("__")[0] in model.get_params(deep=False):
-            try:
-                model.set_params(**{name: value})
-            except AttributeError as error:
-                part = name.partition("__")[0]
-                raise ValueError(
-                    f"{option}: {part}={getattr(model, part)!r} has no parameters of its own: set "
-                    f"{part} first"
-                ) from error
-            except ValueError as error:
-                if "Invalid parameter" not in str(error):
-                    raise
-        known = model.get_params()
-        if name not in known:
-            nearest = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-            raise ValueError(f"{option}: the map {map_name} has no parameter {name!r}{hint}")
+        option, given = params[name]
+        try:
+            model.set_params(**{name: given})
+        except AttributeError as error:
+            part = name.partition("__")[0]
+            raise ValueError(
+                f"{option}: {part}={getattr(model, part)!r} has no parameters of its own: set "
+                f"{part} first"
+            ) from error
+        except ValueError as error:
+            nearest = get_close_matches(name, model.get_params(), n=1)
+            hint = f" Did you mean {nearest[0]!r}?" if nearest and nearest[0] != name else ""
+            raise ValueError(f"{option}: {error}{hint}") from error
     return model
 
 
@@ -184,33 +200,11 @@ def parse_pairs(pairs: tuple[str, ...]) -> dict[str, Any]:
     """Return the parameters of pairs NAME=VALUE after --set."""
     params = {}
     for pair in pairs:
-        name, equals, value = pair.partition("=")
+        name, equals, text = pair.partition("=")
         if not equals:
             raise ValueError(f"--set {pair}: expected NAME=VALUE, such as --set missing=mask")
-        params[name] = (f"--set {name}", _parse(value))
+        params[name] = (f"--set {name}", value(text))
     return params
-
-
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of the options that were given, each with its option."""
-    flags = {p.name: p.opts[0] for p in click.get_current_context().command.params}
-    given = {name: value for name, value in options.items() if value is not None}
-    for name in {"gamma", "steps_per_epoch"} & given.keys():
-        given[name] = _parse(given[name])
-    hidden = "network__hidden_layer_sizes"
-    if hidden in given:
-        sizes = given[hidden].split(",")
-        given[hidden] = tuple(_parse(size) for size in sizes if size.strip())
-    return {name: (flags[name], value) for name, value in given.items()}
-
-
-def _parse(text: str) -> Any:
-    """Parse JSON (0.5, true, null, [1, 2]), and return anything else as a string."""
-    text = {"True": "true", "False": "false", "None": "null"}.get(text, text)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):  # the latter of thousands of brackets
-        return text
 
 
 # --- messages ------------------------------------------------------------------------------------

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -13,28 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae._support.checks import check_choice
 from dkae.datasets import DataFileError, load_mnist20k, read_idx
 from dkae.rows import release
 
-_UNREADABLE = (
-    ValueError, OSError, EOFError, OverflowError, RuntimeError, NotImplementedError,
-    zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
-
-
-def _digits() -> NDArray[Any]:
-    from sklearn.datasets import load_digits
-
-    return np.asarray(load_digits().data / 16, dtype=np.float32)
-
-
-#: Built-in data sets by name, scaled to [0, 1].
-DATASETS: dict[str, Callable[[], NDArray[Any]]] = {
-    "digits": _digits,
-    "mnist20k": lambda: np.asarray(load_mnist20k(scaled=True).data),
-}
-_PARTS = ("train", "validation", "test")
+#: Built-in data sets, scaled to [0, 1].
+DATASETS = ("digits", "mnist20k", "mnist20k:train", "mnist20k:validation", "mnist20k:test")
 
 
 class ArrayTable:
@@ -84,15 +65,14 @@ class ArrayTable:
 
 def read_array(source: str) -> NDArray[Any]:
     """Return the array that `source` names; that of a file .npy is mapped."""
-    name, _, part = source.partition(":")
-    if name in DATASETS:
-        return _data_set(name, part)
+    if source in DATASETS:
+        return _data_set(*source.partition(":")[::2])
     stem, _, key = source.partition(".npz:")
     path = Path(f"{stem}.npz" if key else source)
     if not path.is_file():
-        nearest = get_close_matches(name, DATASETS, n=1)
+        nearest = get_close_matches(source, DATASETS, n=1)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        known = ", ".join(sorted(DATASETS))
+        known = ", ".join(DATASETS)
         raise FileNotFoundError(f"{source} is neither a file nor a data set ({known}){hint}")
     if "ubyte" in path.name or ".idx" in path.name:
         images = read_idx(path)
@@ -110,13 +90,12 @@ def read_array(source: str) -> NDArray[Any]:
 
 def _data_set(name: str, part: str) -> NDArray[Any]:
     """Return the rows of a data set, or of one part of it."""
-    if part and name != "mnist20k":
-        raise ValueError(f"data set {name!r} has no parts, got {part!r}: use {name!r}")
-    if not part:
-        return DATASETS[name]()
-    check_choice(f"part of {name}", part, _PARTS)
+    if name == "digits":
+        from sklearn.datasets import load_digits
+
+        return np.asarray(load_digits().data / 16, dtype=np.float32)
     mnist = load_mnist20k(scaled=True)
-    return np.asarray(mnist.data[mnist[part]])
+    return np.asarray(mnist.data[mnist[part]] if part else mnist.data)
 
 
 def _read_numpy(path: Path, key: str) -> NDArray[Any]:
@@ -128,7 +107,7 @@ def _read_numpy(path: Path, key: str) -> NDArray[Any]:
                 return np.asanyarray(archive[_member(path, archive.files, key)])
     except DataFileError:
         raise
-    except _UNREADABLE as error:
+    except Exception as error:  # whatever NumPy makes of a damaged file
         raise DataFileError(f"{path} is not a NumPy file of numbers ({error})") from error
 
 

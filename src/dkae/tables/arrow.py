@@ -163,10 +163,9 @@ class ParquetTable:
             )
             self._schema = self._file.schema_arrow
         self.n_rows: int = self._file.metadata.num_rows
-        self._names: list[str] = self._schema.names
-        self.n_columns = len(self._names)
+        self.header: list[str] = self._schema.names
+        self.n_columns = len(self.header)
         self.index = _stored_index(self._schema)
-        self.header = list(self._names)
         if self.index is not None and _UNNAMED.fullmatch(self.header[self.index]):
             self.header[self.index] = ""
 
@@ -179,7 +178,7 @@ class ParquetTable:
     ) -> Iterator[Piece]:
         """Yield columns of numbers as matrices, and other columns as Arrow arrays."""
         self._check_types(features)
-        names = [self._names[i] for i in (*features, *others)]
+        names = [self._schema.names[i] for i in (*features, *others)]
         with _reading(self._explain):
             for batch in self._file.iter_batches(n_rows, columns=names):
                 columns = [batch.column(name) for name in names]
@@ -195,7 +194,7 @@ class ParquetTable:
             value = kind.value_type if types.is_dictionary(kind) else kind
             if not any(check(value) for check in (*kinds, types.is_null)):
                 raise DataFileError(
-                    f"{self.path}, column {self._names[i]!r}: {value} is not a number; {REMEDY}"
+                    f"{self.path}, column {self.header[i]!r}: {value} is not a number; {REMEDY}"
                 )
 
     def _explain(self, message: str) -> str:
