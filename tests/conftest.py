@@ -24,14 +24,13 @@ torch.set_num_threads(1)
 
 #: Modules that start processes, or train and measure for seconds: `make check` leaves them out.
 SLOW = {
-    "tests.cli.test_commands", "tests.cli.test_errors", "tests.kernels.test_cluster",
+    "tests.cli.test_commands", "tests.cli.test_errors", "tests.contract.test_scikit_learn",
+    "tests.docs.test_benchmarks", "tests.docs.test_examples", "tests.kernels.test_cluster",
     "tests.laws.test_pca_falls_out", "tests.laws.test_state_laws",
     "tests.persistence.test_hostile_files", "tests.plotting.test_style",
-    "tests.support.test_container", "tests.runtime.test_devices",
-    "tests.spectral.test_eigensolver",
-    "tests.spectral.test_features", "tests.spectral.test_kernel_pca", "tests.test_codespace",
-    "tests.test_contract", "tests.test_estimator", "tests.test_examples", "tests.test_memory",
-    "tests.test_package", "tests.training.test_checkpoint", "tests.training.test_training",
+    "tests.spectral.test_eigensolver", "tests.spectral.test_features",
+    "tests.spectral.test_kernel_pca", "tests.test_codespace", "tests.test_memory",
+    "tests.test_package", "tests.training.test_trainer",
 }  # fmt: skip
 
 
@@ -61,7 +60,7 @@ def tiny():
             network=Stack((16,), layer_norm=False, input_scaling=False),
             alignment="frobenius",
             max_iter=2,
-            decoder_max_iter=0,  # tests/training/test_decoder_phase.py has it
+            decoder_max_iter=0,
             steps_per_epoch=5,
             batch_size=50,
             random_state=0,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from dkae import RowArray
 from dkae.rows import chunks_of, is_row_array, release, row_array
@@ -109,11 +110,12 @@ def test_chunks_are_everything_in_order(n_numbers):
 def test_the_row_is_named_that_is_not_finite(bad):
     array = X.copy()
     array[37, 2] = bad
-    rows, what = RowArray(Store(array)), "NaN" if np.isnan(bad) else "an infinite value"
-    np.testing.assert_array_equal(rows[:37], ROWS[:37])
-    for ids in (slice(30, 45), [41, 37, 2], slice(None, None, -1)):
-        with pytest.raises(ValueError, match=rf"row 37 of X contains {what}"):
-            rows[ids]
+    what = "NaN" if np.isnan(bad) else "an infinite value"
+    for rows in (RowArray(Store(array)), RowArray(sparse.csr_array(array))):
+        np.testing.assert_array_equal(rows[:37], ROWS[:37])
+        for ids in (slice(30, 45), [41, 37, 2], slice(None, None, -1)):
+            with pytest.raises(ValueError, match=rf"row 37 of X contains {what}"):
+                rows[ids]
     if np.isnan(bad):
         assert np.isnan(RowArray(array, missing=True)[[37]][0, 2])
     else:

@@ -81,8 +81,8 @@ def test_a_variable_of_the_environment_wins(monkeypatch, name):
 
 
 @pytest.mark.slow
-def test_openmp_reads_the_count_that_was_set_before_torch():
-    code = "from dkae._support.threads import calm_spinning; calm_spinning(); import torch"
+def test_importing_dkae_sets_the_count_that_openmp_reads():
+    code = "import dkae, sys; assert 'torch' not in sys.modules; import torch"
     environment = {name: value for name, value in os.environ.items() if name not in DECISIONS}
     environment |= {"OMP_DISPLAY_ENV": "verbose", "PYTHONPATH": os.pathsep.join(sys.path)}
     said = subprocess.run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -239,34 +240,32 @@ def one_of_two(rank, port, folder, seconds, job="appearing"):
 
 
 @pytest.mark.slow
-def test_two_processes_without_torchrun_meet_at_one_address_only(tmp_path):
-    port = free_port()
-    first = one_of_two(0, port, tmp_path, 60)
+def test_without_torchrun_two_meet_at_one_address_only_and_miss_each_other(tmp_path):
+    """The second is killed, and not started again."""
+    port, jobs = free_port(), "appearing,second gone"
+    first = one_of_two(0, port, tmp_path, 60, jobs)
     wait_for("127.0.0.1", port)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", port))  # an address of all interfaces
-    second = one_of_two(1, port, tmp_path, 60)
+    second = one_of_two(1, port, tmp_path, 60, jobs)
     finish(first)
-    finish(second)
-    assert found_by("appearing", tmp_path) == [{"appearing": [0, 1]}] * 2
+    second.communicate()
+    assert second.returncode == -signal.SIGKILL
+    found = json.loads((tmp_path / f"{jobs}-0.json").read_text())
+    assert found["appearing"] == [0, 1]
+    message = "rank 1 was killed, is cut off, or did not answer in time; this process, rank 0"
+    assert found["second gone"][""].startswith(f"LostProcessError: {message}")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("job", "message"),
-    [
-        ("first gone", "rank 0, which keeps the list of processes, is gone; this process, rank 1"),
-        ("second gone", "rank 1 was killed, is cut off, or did not answer in time; this process,"),
-    ],
-)
-def test_a_process_that_is_killed_and_not_started_again(tmp_path, job, message):
+def test_the_first_is_killed_and_not_started_again(tmp_path):
     port = free_port()
-    both = [one_of_two(rank, port, tmp_path, 60, job) for rank in (0, 1)]
-    survivor = job.startswith("first")
-    finish(both[survivor])
-    both[not survivor].communicate()
-    said = json.loads((tmp_path / f"{job}-{int(survivor)}.json").read_text())
-    assert said[job][""].startswith(f"LostProcessError: {message}")
+    both = [one_of_two(rank, port, tmp_path, 60, "first gone") for rank in (0, 1)]
+    finish(both[1])
+    both[0].communicate()
+    (said,) = json.loads((tmp_path / "first gone-1.json").read_text()).values()
+    message = "rank 0, which keeps the list of processes, is gone; this process, rank 1"
+    assert said[""].startswith(f"LostProcessError: {message}")
 
 
 def wait_for(address, port):
@@ -321,16 +320,11 @@ def test_the_variables_of_torchrun(of_two):
     ("variables", "message"),
     [
         ({"WORLD_SIZE": "abc"}, r"WORLD_SIZE='abc' in the environment must be a whole number"),
-        ({"WORLD_SIZE": "-2"}, r"WORLD_SIZE='-2' .* from 1 to"),
         ({"RANK": "2"}, r"RANK='2' in the environment must be a whole number from 0 to 1: start"),
-        ({"RANK": "-1"}, r"RANK='-1' .* must be a whole number from 0 to 1"),
-        ({"RANK": "1.0"}, r"RANK='1.0' .* must be a whole number"),
-        ({"MASTER_PORT": "http"}, r"MASTER_PORT='http' .* from 1 to 65535"),
         ({"MASTER_PORT": "65536"}, r"MASTER_PORT='65536' .* from 1 to 65535"),
         ({"MASTER_PORT": ""}, r"MASTER_PORT is not set in the environment, but .* with torchrun"),
         ({"RANK": ""}, r"RANK is not set"),
         ({"WORLD_SIZE": ""}, r"WORLD_SIZE is not set"),
-        ({"MASTER_ADDR": ""}, r"MASTER_ADDR is not set"),
     ],
 )
 def test_variables_that_are_not_those_of_torchrun(of_two, variables, message):
@@ -347,7 +341,7 @@ def test_an_address_of_another_machine(of_two, address):
         pass
 
 
-@pytest.mark.parametrize("text", ["soon", "0", "-3", "nan", "inf"])
+@pytest.mark.parametrize("text", ["soon", "0", "nan"])
 def test_a_limit_must_be_a_number_of_seconds(text, monkeypatch):
     monkeypatch.setenv("DKAE_TIMEOUT", text)
     with pytest.raises(ValueError, match=f"DKAE_TIMEOUT={text} must be a number of seconds"):
@@ -368,8 +362,7 @@ def test_what_one_process_sends_comes_back():
     assert speaks()
 
 
-@pytest.mark.parametrize("n", [1, 5, 40])
-@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize(("n", "size"), [(1, 2), (40, 3), (5, 7)])
 def test_parts_are_everything_once(n, size):
     found = []
     for rank in range(size):
