@@ -1,7 +1,7 @@
 """What the displays share: Axes to draw on, their style, and names of rows."""
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any, Self
 
 import matplotlib as mpl
@@ -31,7 +31,8 @@ class Display:
 
         Several panels take as many Axes, or a single one whose place is divided.
         """
-        with style_for(ax):
+        # Given Axes keep their own style.
+        with mpl.rc_context(STYLE) if ax is None else nullcontext():
             panels = open_panels(ax, self.n_panels or 1, self.figure_size)
             self.ax_: Any = panels[0] if self.n_panels is None else panels
             self.figure_: Any = panels[0].figure
@@ -40,11 +41,6 @@ class Display:
 
     def _draw(self, kwargs: dict[str, Any]) -> None:
         raise NotImplementedError
-
-
-def style_for(ax: object) -> AbstractContextManager[None]:
-    """Return the context to draw in: the house style for a new figure; given Axes keep theirs."""
-    return mpl.rc_context(STYLE) if ax is None else nullcontext()
 
 
 def open_panels(ax: Any, n: int, size: tuple[float, float]) -> NDArray[np.object_]:

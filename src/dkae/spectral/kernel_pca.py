@@ -27,7 +27,7 @@ from dkae.decoders import make_decoder
 from dkae.door import mentioning_masks
 from dkae.grams import Gram, MatrixGram
 from dkae.intake import Intake, View
-from dkae.kernel_map import KernelMap
+from dkae.kernel_map import LOGGER, KernelMap
 from dkae.kernels import Kernel
 from dkae.rows import map_rows
 from dkae.spectral.decomposition import SOLVERS, Components, Decomposition
@@ -172,6 +172,7 @@ class KernelPCA(KernelMap):
         if self.decoder is not None:
             targets = np.asarray(self._filled(view.rows))
             self.decoder_ = make_decoder(self.decoder, len(rows), seed).fit(scores, targets)
+        LOGGER.info("%s: %s", type(self).__name__, self._resolved)
         self._note_fit(view, scores)
         return scores
 

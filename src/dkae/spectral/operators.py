@@ -70,7 +70,7 @@ def gram_product(gram: NDArray[Any] | Gram, vectors: NDArray[Any]) -> NDArray[An
 def centered_product(gram: NDArray[Any] | Gram, vectors: NDArray[Any]) -> NDArray[Any]:
     """Return H K H V."""
     product = gram_product(gram, vectors - vectors.mean(axis=0))
-    return product - product.mean(axis=0)
+    return np.asarray(product - product.mean(axis=0))
 
 
 def tiled_product(gram: Gram, vectors: NDArray[Any]) -> NDArray[Any]:
