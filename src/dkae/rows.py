@@ -184,7 +184,7 @@ class RowArray:
             ) from error
         self._check_part(values, (len(numbers), *self._stored_shape[1:]))
         rows = self._as_numbers(values)
-        if self._kind.kind == "f" and not sparse.issparse(self.source):
+        if self._kind.kind == "f":
             self._check_finite(rows, numbers)
         self._release(values.nbytes + (0 if isinstance(ids, slice) else _AROUND * len(ids)))
         if self._units is not None:
