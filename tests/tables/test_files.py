@@ -46,12 +46,11 @@ def write(path, content):
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
-def test_header_and_rows_of_text(text, names, ending, tmp_path):
-    content = gzip.compress(text.encode()) if ending == ".csv.gz" else text
-    table = read_table(write(tmp_path / f"t{ending}", content))
-    assert table.names == names
-    np.testing.assert_array_equal(table.rows, [[1, 2], [3, 4]])
+def test_header_and_rows_of_text(text, names, tmp_path):
+    for name, content in (("t.csv", text), ("t.csv.gz", gzip.compress(text.encode()))):
+        table = read_table(write(tmp_path / name, content))
+        assert table.names == names
+        np.testing.assert_array_equal(table.rows, [[1, 2], [3, 4]])
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet"])
@@ -94,15 +93,11 @@ BAD_FIELDS = {
 
 
 @pytest.mark.parametrize("text", BAD_FIELDS, ids=lambda text: repr(text[:20]))
-@pytest.mark.parametrize("name", ["t.csv", "t.tsv.gz"])
-def test_the_row_and_the_column_are_named(name, text, tmp_path, monkeypatch):
+def test_the_row_and_the_column_are_named(text, tmp_path, monkeypatch):
     monkeypatch.setattr("dkae.tables.arrow.BLOCK_BYTES", 1000)
-    message = BAD_FIELDS[text]
-    if name == "t.tsv.gz":
-        text = gzip.compress(text.replace(",", "\t").encode())
-        message = message.replace(": 3,4,5", ": .*").replace("','", ".*")
-    with pytest.raises(DataFileError, match=rf"{name}, {message}"):
-        list(TableReader(write(tmp_path / name, text)))
+    for name, content in (("t.csv", text.encode()), ("t.csv.gz", gzip.compress(text.encode()))):
+        with pytest.raises(DataFileError, match=rf"{name}, {BAD_FIELDS[text]}"):
+            list(TableReader(write(tmp_path / name, content)))
 
 
 # --- Parquet -------------------------------------------------------------------------------------

@@ -38,9 +38,12 @@ class Layout:
 
 @dataclass(frozen=True)
 class Choice:
-    """Positions of columns, and the names of those that are not used."""
+    """Positions of columns, and the names of those that are not used.
 
-    features: list[int]
+    Without positions of features an array is taken as it is.
+    """
+
+    features: list[int] | None = None
     label: int | None = None
     index: int | None = None
     unused: tuple[str, ...] = ()
@@ -150,14 +153,8 @@ def choose(
         raise ValueError(f"--label and --index are both {layout.label!r}: give one of them")
     names = [] if wanted is None or isinstance(wanted, int) else list(wanted)
     known = header.names or []
-    stored = header.index
-    if (
-        index is None
-        and layout.columns is None
-        and stored is not None
-        and known[stored] not in names
-    ):
-        index = stored
+    if index is None and layout.columns is None and header.index is not None:
+        index = None if known[header.index] in names else header.index
     features = _features(header, layout, (label, index))
     if names and known and not (by_order and not {*names} & {*known}):
         chosen = _by_name(header.source, {known[i]: i for i in features}, names)

@@ -61,7 +61,7 @@ class TableReader:
         self.source, self.gaps = source, gaps
         self.scale = check_number("--scale", scale, 1 / MOST, MOST)
         self._file = file = _open(source)
-        self._choice: Choice | None = None  # an array that is taken as it is
+        self._choice = Choice()
         if isinstance(file, ArrayTable):
             if layout == _ALL:
                 return
@@ -79,23 +79,22 @@ class TableReader:
     @property
     def unused(self) -> tuple[str, ...]:
         """The names of columns that the model does not use."""
-        return () if self._choice is None else self._choice.unused
+        return self._choice.unused
 
     def __iter__(self) -> Iterator[Table]:
-        choice, header = self._choice or Choice([]), self._file.header
-        features: Any = None if self._choice is None else choice.features
-        special = [
-            (name, i) for name in ("index", "label") if (i := getattr(choice, name)) is not None
-        ]
-        names = None if header is None else [header[i] for i in choice.features]
-        n_rows = max(1, N_PIECE_NUMBERS // max(1, len(choice.features) or self._file.n_columns))
-        start = 0
-        for rows, values in self._file.pieces(features, [i for _, i in special], n_rows):
+        choice, header = self._choice, self._file.header
+        features: Any = choice.features
+        names = None if header is None else [header[i] for i in features]
+        given = {"index": choice.index, "label": choice.label}
+        special = {name: i for name, i in given.items() if i is not None}
+        width = self._file.n_columns if features is None else len(features)
+        start, n_rows = 0, max(1, N_PIECE_NUMBERS // max(1, width))
+        for rows, values in self._file.pieces(features, list(special.values()), n_rows):
             scaled = self._scaled(rows)
-            self._check(scaled, start, features)
+            self._check(scaled, start)
             columns = {
                 name: Column((header[i] if header else "") or name, column)
-                for (name, i), column in zip(special, values, strict=True)
+                for (name, i), column in zip(special.items(), values, strict=True)
             }
             yield Table(scaled, names, **columns)
             start += len(rows)
@@ -104,7 +103,7 @@ class TableReader:
 
     def read(self) -> Table:
         """Return the whole table; a .npy file stays mapped, and many rows are kept on disk."""
-        if self._choice is None:
+        if self._choice.features is None:
             array: Any = self._file.array  # type: ignore[union-attr]
             return Table(array if self.scale == 1 else RowArray(array, scale=self.scale))
         pieces, held, n_bytes = iter(self), [], 0
@@ -115,7 +114,7 @@ class TableReader:
                 return _on_disk(chain(held, pieces))
         return join(held)
 
-    def _check(self, rows: NDArray[Any], start: int, features: Sequence[int] | None) -> None:
+    def _check(self, rows: NDArray[Any], start: int) -> None:
         """Raise if an entry is infinite, or a gap unless they are allowed."""
         if rows.dtype.kind != "f":
             return
@@ -123,8 +122,8 @@ class TableReader:
         if not faulty.any():
             return
         i, *axes = np.argwhere(faulty)[0].tolist()
+        features, header = self._choice.features, self._file.header
         columns = [c if features is None else features[c] for c in axes]
-        header = self._file.header
         column = ", ".join(str(c) if header is None else repr(header[c]) for c in columns)
         where = f"{self.source}, {self._file.place(start + i)}, column {column}"
         value = rows[(i, *axes)]
