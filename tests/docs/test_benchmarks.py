@@ -1,15 +1,17 @@
-"""The benchmarks of rows on a disk, of new rows and of parts run, at sizes that mean nothing."""
+"""Benchmarks run, at sizes that mean nothing, and tables can be written from what they leave."""
 
 from __future__ import annotations
 
 import json
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+ROOT = Path(__file__).parents[2]
+BENCHMARKS = ROOT / "benchmarks"
 
 pytestmark = [
     pytest.mark.slow,
@@ -19,62 +21,99 @@ pytestmark = [
 
 
 @pytest.fixture
-def run(tmp_path):
-    """Return a function that runs a benchmark, and returns its results and what it printed."""
+def run(tmp_path, monkeypatch, capsys):
+    """Return a function that runs a benchmark here, and returns its results and what it printed."""
+    n_threads = torch.get_num_threads()
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    monkeypatch.syspath_prepend(ROOT)
 
     def run(name: str, *options: object) -> tuple[dict, str]:
-        results = tmp_path / "results.json"
-        command = [sys.executable, BENCHMARKS / f"{name}.py", *options, "--results", results]
-        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return json.loads(results.read_text()), done.stdout
+        path = tmp_path / f"{name}.json"
+        command = [name, *map(str, options), "--results", str(path)]
+        monkeypatch.setattr(sys, "argv", command)
+        runpy.run_path(str(BENCHMARKS / f"{name}.py"), run_name="__main__")
+        return json.loads(path.read_text(encoding="utf-8")), capsys.readouterr().out
 
-    return run
+    yield run
+    torch.set_num_threads(n_threads)
+
+
+@pytest.fixture
+def tabled(tmp_path, monkeypatch, run):
+    """Return a function that writes a table from the results of runs of this test."""
+    from scripts import benchmark_blocks, large_data_blocks, tables
+
+    def read(name):
+        return json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
+
+    for module in (benchmark_blocks, large_data_blocks):
+        monkeypatch.setattr(module, "benchmark", read)
+    return lambda name: tables.BLOCKS[name]()
 
 
 def has_verdict(text: str) -> bool:
     return "holds" in text or "FAILS" in text
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        "rbf",
-        "pck",
-    ],
-)
-def test_million_rows(run, tmp_path, kernel):
-    options = ("--rows", 2000, "--steps", 6, "--mixtures", 4, "--data", tmp_path / "data")
-    found, printed = run("million_rows", *options, "--kernels", kernel)
-    assert found["rows"] == [200, 2000]
-    assert [run["peak"] > 0 and run["step"] > 0 for run in found[kernel]["fit"]] == [True, True]
-    assert set(found["batch_of_200"]) == {"rows", "chunks"}
+def test_recipes(run, tabled):
+    methods = ["InvertibleNystroem", "Nystroem(1000) + PCA + KernelRidge", "PCA"]
+    options = ("--toy", "--jobs", 1, "--data", "wine", "--only", *methods)
+    found, printed = run("recipes", *options)
+    assert len(found) == 3 * (3 + 3 + 1)  # kernels, seeds
+    assert "21 fits" not in printed  # PCA sees no kernel, and is fitted once
+    _, printed = run("recipes", "--resume", *options)
+    assert "0 fits" in printed
+    assert "Nystroem(1000) + PCA + KernelRidge" in tabled("recipes")
+
+
+def test_nystroem(run, tabled):
+    found, printed = run("nystroem", "--rows", 80, "--repeats", 1, "--data", "breast cancer")
+    assert set(found["breast cancer"]["sides"]) >= {"ridge", "kernel_ridge", "mlp"}
     assert has_verdict(printed)
-    left = [path.name for path in (tmp_path / "data").iterdir()]
-    assert left == ["digits-2000.npy"]  # no codes
+    assert "breast cancer, `mlp`" in tabled("nystroem-speed")
+    assert "breast cancer" in tabled("nystroem-quality")
 
 
-def test_out_of_sample(run):
-    options = ("--new", 100, "--repeats", 1, "--epochs", 1, "--threads", 1)
-    found, printed = run("out_of_sample", "--train", 200, 300, *options)
-    assert list(found["times"]) == ["200", "300"]
-    assert found["ratios"]["dkae"] == {"transform": 1, "inverse_transform": 1}
-    assert "inverse_transform" not in found["ratios"]["Nystroem 128"]
+def test_mnist_recipes(run, tabled):
+    method = "InvertibleNystroem, kernel_ridge"
+    found, printed = run("mnist_recipes", "--rows", 150, "--kernels", "rbf", "--only", method)
+    assert f"rbf / {method} / 2" in found
     assert has_verdict(printed)
+    assert f"rbf, {method}" in tabled("mnist-recipes")
 
 
-def test_partial_fit(run):
+def test_quickstart(run, tabled):
+    found, _ = run("quickstart", "--rows", 150, "--epochs", 1)
+    assert found["constant kernel"]["centered_alignment"] == 0
+    assert "PCA" in tabled("quickstart")
+    assert "`KernelPCA`" in tabled("maps")
+
+
+def test_fit_trace(run, tabled):
+    found, _ = run("fit_trace")
+    assert all(counts["depth"] > 2 for counts in found.values())
+    assert "KernelPCA" in tabled("fit-trace")
+
+
+def test_partial_fit(run, tabled):
     options = ("--rows", 600, "--passes", 1, 2, "--hidden", 16, "--seeds", 1, "--threads", 1)
     found, printed = run("partial_fit", *options)
-    assert [(row["network"], row["steps"]) for row in found["rows"]] == [
-        ("auto", 10), ("auto", 20), ("stacked", 10), ("stacked", 20),
-    ]  # fmt: skip
+    assert [row["steps"] for row in found["rows"]] == [10, 20, 10, 20]
     assert has_verdict(printed)
+    assert "`InvertibleNystroem`" in tabled("partial-fit")
 
 
-def test_chunks(run):
-    found, printed = run("chunks", "--rows", 600, "--steps", 10, "--seeds", 1, "--threads", 1)
-    assert [(row["network"], row["order"]) for row in found["rows"]] == [
-        ("auto", "random"), ("auto", "sorted"), ("stacked", "random"), ("stacked", "sorted"),
-    ]  # fmt: skip
+def test_chunks(run, tabled):
+    found, _ = run("chunks", "--rows", 400, "--steps", 10, "--seeds", 1, "--threads", 1)
+    assert [row["order"] for row in found["rows"]] == ["random", "sorted"] * 2
+    assert "sorted by digit" in tabled("chunks")
+
+
+def test_million_rows(run, tabled, tmp_path):
+    options = ("--rows", 1000, "--steps", 6, "--data", tmp_path / "data")
+    found, printed = run("million_rows", *options, "--cases", "autoencoder, rbf")
+    assert found["rows"] == [100, 1000]
     assert has_verdict(printed)
+    left = [path.name for path in (tmp_path / "data").iterdir()]
+    assert left == ["digits-1000.npy"]  # no codes
+    assert "autoencoder, rbf: a step" in tabled("million-rows")
