@@ -146,6 +146,8 @@ class DeepKernelizedAutoencoder(KernelMap):
         One record for each epoch: phase, epoch, and the loss with both of its terms on the training
         batches and on the held-out rows. A phase that only reconstructs has no alignment loss: the
         kernel is not evaluated for it.
+    steps_per_epoch_ : int
+        Batches of an epoch.
     n_iter_ : int
         Epochs of training end to end.
     center_, scale_, fill_ : array or None
@@ -340,6 +342,7 @@ class DeepKernelizedAutoencoder(KernelMap):
         phases = plan_phases(network, settings)
         n_steps = source.n_steps * sum(phase.n_epochs for phase in phases)
         LOGGER.info("%s: %s, %s, %d steps", type(self).__name__, *self._parts(network), n_steps)
+        self.steps_per_epoch_ = source.n_steps
         # For dropout and its like. Our own networks have none, and fits in threads need not wait.
         is_deterministic = getattr(network, "is_deterministic", False)
         with seeded(None if is_deterministic else view.seed + 2):
@@ -370,7 +373,8 @@ class DeepKernelizedAutoencoder(KernelMap):
 
     @property
     def _resolved(self) -> str:
-        return ", ".join(self._parts(self.network_))
+        budget = f"{len(self.history_)} epochs of {self.steps_per_epoch_} steps"
+        return ", ".join([*self._parts(self.network_), budget])
 
     def _parts(self, network: nn.Module) -> tuple[str, str]:
         return summary_of(network), str(self.kernel_ or "a Gram matrix")

@@ -324,6 +324,7 @@ class InvertibleNystroem(KernelMap):
 
     def _regress(self, decoder: Any, view: View) -> Outcome:
         """Fit a decoder in closed form, to a sample of the rows."""
+        LOGGER.info("%s: %s, %s, %s, closed form", type(self).__name__, *self._parts(decoder))
         rows = self._without_gaps(self._map_rows(view))
         decoder.fit(self._encode(rows), rows)
         return Outcome([], None)
