@@ -37,10 +37,12 @@ def test_score_equals_independent_numbers(source, folder, rows, model):
     assert printed["centered_alignment"] == pytest.approx(model.score(rows), rel=1e-5)
 
 
-def test_gaps_do_not_count(folder):
+@pytest.mark.parametrize("scale", [1, 2])
+def test_gaps_do_not_count(scale, folder):
     """Errors are those of the known entries, and the variance too; baselines see gaps filled."""
-    saved, data = folder / "gaps.safetensors", np.load(folder / "gaps.npy")
-    printed = json.loads(succeed("score", saved, folder / "gaps.npy", "--baselines").stdout)
+    saved, data = folder / "gaps.safetensors", np.load(folder / "gaps.npy") / np.float32(scale)
+    args = "score", saved, folder / "gaps.npy", "--baselines", "--scale", scale
+    printed = json.loads(succeed(*args).stdout)
     model = load(saved)
     error = (model.inverse_transform(model.transform(data)) - data) ** 2
     assert printed["reconstruction_mse"] == pytest.approx(np.nanmean(error), rel=1e-5)

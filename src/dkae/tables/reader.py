@@ -105,7 +105,9 @@ class TableReader:
         """Return the whole table; a .npy file stays mapped, and many rows are kept on disk."""
         if self._choice.features is None:
             array: Any = self._file.array  # type: ignore[union-attr]
-            return Table(array if self.scale == 1 else RowArray(array, scale=self.scale))
+            return Table(
+                array if self.scale == 1 else RowArray(array, scale=self.scale, missing=self.gaps)
+            )
         pieces, held, n_bytes = iter(self), [], 0
         for piece in pieces:
             held.append(piece)
