@@ -109,13 +109,6 @@ def test_a_declaration_says_all_that_a_reader_needs(experiment):
     assert experiment.claims
 
 
-@pytest.mark.parametrize("scale", PAPER.scales, ids=lambda s: s.name)
-def test_experiments_share_their_networks(scale):
-    jobs = [job for e in PAPER.experiments for job in e.jobs(scale, PAPER.recipe_names)]
-    needed = [n for job in jobs for n in EXPERIMENTS[job.experiment].networks(scale, job).values()]
-    assert len(set(needed)) < 0.6 * len(needed)
-
-
 @pytest.mark.parametrize("what", ["scales", "recipes", "experiments"])
 def test_names_are_unique(what):
     things = getattr(PAPER, what)

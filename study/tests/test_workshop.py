@@ -11,13 +11,11 @@ import pytest
 from dkae_study.declaration import NetworkSpec
 from dkae_study.engine.trainings import Trainings
 from dkae_study.engine.workshop import Workshop
-from dkae_study.paper import PAPER, REG_COVAR
-from sklearn.base import clone
+from dkae_study.paper import PAPER
 
 from dkae import DeepKernelizedAutoencoder
 from dkae.kernels import ProbabilisticClusterKernel
 from dkae.persistence import load
-from dkae.spectral import KernelPCA
 from dkae.training import Callback
 from study.tests.helpers import SMOKE
 
@@ -136,50 +134,20 @@ def _no_space(model, path, **_):
     raise OSError("No space left on device")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"recipe": "network"},
-        {"seed": 1},
-        {"alignment_weight": 0.2},
-        {"n_components": 9},
-        {"input_noise": 0.5},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_whatever_differs_has_another_hash(workshop, change):
-    a, b = (workshop.trainings.of(n) for n in (NETWORK, replace(NETWORK, **change)))
-    assert a.hash != b.hash
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_whatever_differs_has_another_hash(workshop, tmp_path):
+    specs = [{"recipe": "network"}, {"seed": 1}, {"alignment_weight": 0.2}, {"n_components": 9}]
+    specs = [NETWORK, *(replace(NETWORK, **change) for change in (*specs, {"input_noise": 0.5}))]
+    scales = [
         {"n_train": 500},
         {"batch_size": 40},
         {"kernel": {**SMOKE.kernel, "max_components": 5}},
-        {"schedules": {"paper": {"steps_per_epoch": 2}}},
+        {"schedules": SMOKE.schedules | {"paper": {"steps_per_epoch": 2}}},
         {"hidden_layer_sizes": (16,)},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_another_scale_has_another_hash(tmp_path, change):
-    a, b = (Trainings(PAPER, s, tmp_path).of(NETWORK) for s in (SMOKE, replace(SMOKE, **change)))
-    assert a.hash != b.hash
-
-
-def test_the_kernel_is_the_cluster_kernel(workshop):
-    X, new = workshop.parts["train"].X, workshop.parts["test"].X[:50] + np.float32(0.01)
-    params = {**SMOKE.kernel, "reg_covar": REG_COVAR, "random_state": 3}
-    alone = ProbabilisticClusterKernel(**params).fit(X)
-    shared = workshop.kernel(3)
-    rows = np.arange(0, 600, 7)
-    assert np.array_equal(shared.on(X).block(rows), alone.on(X).block(rows))
-    assert np.array_equal(shared.gram(new), alone.gram(new))
-    assert np.array_equal(shared.gram(new, X), alone.gram(new, X))
-    counts = PAPER.kernel_counts(shared)
-    assert counts["mixtures"] == alone.n_mixtures_
-    assert counts["posterior columns"] == alone.transform(new).shape[1]
+    ]
+    others = [Trainings(PAPER, replace(SMOKE, **change), tmp_path) for change in scales]
+    hashes = [workshop.trainings.of(spec).hash for spec in specs]
+    hashes += [trainings.of(NETWORK).hash for trainings in others]
+    assert len(set(hashes)) == len(specs) + len(scales)
 
 
 def test_posteriors_are_computed_once(workshop, monkeypatch):
@@ -235,13 +203,3 @@ def test_a_damaged_note_is_named_with_the_remedy(workshop):
     path.write_text("{", encoding="utf-8")
     with pytest.raises(ValueError, match=rf"{path.name} in the cache is damaged .*: delete it"):
         workshop.describe(workshop.trainings.of(NETWORK), model)
-
-
-def test_kernel_pca_takes_the_features_of_the_gram(workshop):
-    X = workshop.parts["train"].X
-    params = {**SMOKE.kernel, "reg_covar": REG_COVAR, "random_state": 0}
-    kernel = ProbabilisticClusterKernel(**params)
-    alone = KernelPCA(5, kernel=kernel, center=False, decoder=None, random_state=0)
-    shared, gram = clone(alone), workshop.gram(0, "train")
-    assert np.array_equal(shared.fit_transform(X, gram=gram), alone.fit_transform(X))
-    assert shared.kernel_ is workshop.kernel(0)
