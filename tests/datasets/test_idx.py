@@ -186,7 +186,7 @@ def test_load_idx(tmp_path: Path, n: int) -> None:
 def test_files_that_are_no_pair(
     tmp_path: Path, images: npt.NDArray[Any], labels: npt.NDArray[Any], message: str
 ) -> None:
-    """The message names the file, the shape found and what was expected."""
+    """The message names the file, the shape found and the expected one."""
     files = write(tmp_path / "images", to_idx(images)), write(tmp_path / "labels", to_idx(labels))
     with pytest.raises(DataFileError, match=message):
         load_idx(*files)
