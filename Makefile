@@ -55,12 +55,15 @@ format: $(READY) ## put the code into its standard form
 bench: $(READY) ## benchmarks; they write to benchmarks/results/
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/training_step.py
+	$(BIN)/python benchmarks/step_memory.py
 	$(BIN)/python benchmarks/alignment_measures.py
 	$(BIN)/python benchmarks/cluster_kernel.py
 	$(BIN)/python benchmarks/spectral.py
 	$(BIN)/python benchmarks/baselines.py
 	$(BIN)/python benchmarks/recipes.py
 	$(BIN)/python benchmarks/mnist_recipes.py
+	$(BIN)/python benchmarks/nystroem.py
+	$(BIN)/python benchmarks/fit_trace.py
 	$(BIN)/python benchmarks/quickstart.py
 	$(BIN)/python benchmarks/choose_gamma.py
 	$(BIN)/python benchmarks/processes.py

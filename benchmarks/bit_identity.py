@@ -33,7 +33,7 @@ def models() -> dict[str, Callable[[], Any]]:
     from dkae.networks import Stack
     from dkae.training import Optimization
 
-    pck = ProbabilisticClusterKernel(4, 3)
+    pck = ProbabilisticClusterKernel(4, 3, random_state=0)
     small: dict[str, Any] = {"n_components": 12, "random_state": 3}
     learned = small | {"network": Stack((40, 30)), "batch_size": 60, "steps_per_epoch": 7,
                        "max_iter": 3, "decoder_max_iter": 2}  # fmt: skip

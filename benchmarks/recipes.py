@@ -15,7 +15,7 @@ the pipeline that a scikit-learn user would build.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from itertools import product
@@ -172,6 +172,17 @@ def estimate(jobs: list[Job]) -> float:
     return sum(METHODS[job.method].seconds * shares[job.data] for job in jobs)
 
 
+def measured(jobs: list[Job], n_processes: int, is_toy: bool) -> Iterator[dict[str, Any]]:
+    """Yield the records of all jobs as they come; in this process if there is to be one."""
+    work = partial(measure, is_toy=is_toy)
+    if n_processes == 1:
+        yield from map(work, jobs)
+        return
+    with ProcessPoolExecutor(n_processes) as pool:
+        for future in as_completed([pool.submit(work, job) for job in jobs]):
+            yield future.result()
+
+
 def print_means(results: dict[str, Any]) -> None:
     """Print the geometric means over data sets of the scores on validation parts."""
     for kernel, method in product(KERNELS, METHODS):
@@ -202,11 +213,9 @@ def main() -> None:
         if any(job.record(kernel) not in results for kernel in job.kernels)
     ]
     print(f"{len(jobs)} fits: about {estimate(jobs) / 60:.0f} minutes of one core", flush=True)
-    with ProcessPoolExecutor(given.jobs) as pool:
-        futures = {pool.submit(measure, job, is_toy=given.toy): job for job in jobs}
-        for future in as_completed(futures):
-            for name, record in future.result().items():
-                results.add(name, record)
+    for records in measured(jobs, given.jobs, given.toy):
+        for name, record in records.items():
+            results.add(name, record)
     print_means(results)
 
 
