@@ -24,7 +24,7 @@ torch.set_num_threads(1)
 
 #: Modules that start processes, or train and measure for seconds: `make check` leaves them out.
 SLOW = {
-    "tests.cli.test_commands", "tests.contract.test_scikit_learn",
+    "tests.contract.test_scikit_learn",
     "tests.docs.test_benchmarks", "tests.docs.test_examples", "tests.kernels.test_cluster",
     "tests.laws.test_pca_falls_out", "tests.laws.test_state_laws",
     "tests.persistence.test_hostile_files", "tests.plotting.test_style",
