@@ -83,6 +83,8 @@ def test_a_composed_kernel_takes_and_knows_what_all_its_parts_do():
         assert not kernel.knows_new_rows
     assert not (known + named).needs_rows
     assert (known + PairwiseKernel("rbf")).needs_rows
+    assert (anything + named).depends_on_units
+    assert not normalize(anything).depends_on_units
 
 
 @pytest.mark.parametrize(

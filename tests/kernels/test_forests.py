@@ -16,6 +16,7 @@ from sklearn.ensemble import (
     RandomTreesEmbedding,
 )
 
+from dkae import KernelPCA
 from dkae.kernels import ForestKernel
 from dkae.kernels import array_forest as module
 from dkae.kernels.array_forest import NO_CHILD, ArrayForest
@@ -141,8 +142,12 @@ def test_any_other_forest_stays_as_it_is():
 
     own = Custom()
     assert ArrayForest.of(own) is own
-    gram = ForestKernel(own).fit(X).gram(X)
-    np.testing.assert_array_equal(gram, (X[:, :1] > 0) == (X[:, 0] > 0))
+    kernel = ForestKernel(own).fit(X)
+    np.testing.assert_array_equal(kernel.gram(X), (X[:, :1] > 0) == (X[:, 0] > 0))
+    with pytest.raises(ValueError, match=r"has no estimators_ with trees .*: use gram"):
+        kernel.features(X)
+    scores = KernelPCA(1, kernel=kernel, decoder=None).fit(X).transform(X)
+    assert len(np.unique(scores.round(6))) == 2
     assert repr(ArrayForest.of(FORESTS[4].fit(X, LABELS))) == "ArrayForest(<2 trees of 2 nodes>)"
 
 

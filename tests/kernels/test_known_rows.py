@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.base import clone
@@ -102,6 +103,7 @@ class TestIdealKernel:
             np.array([0, 1, 0, -1, -1], dtype=object),
             [0.0, 1.0, 0.0, np.nan, np.nan],
             ["a", "b", "a", None, None],
+            pd.Series([4, 0, 4, pd.NA, pd.NA], dtype="Int64"),
         ],
         ids=repr,
     )

@@ -57,6 +57,10 @@ class ComposedKernel(Kernel):
     def needs_rows(self) -> bool:  # type: ignore[override]
         return any(kernel.needs_rows for kernel in self.parts)
 
+    @property
+    def depends_on_units(self) -> bool:  # type: ignore[override]
+        return any(kernel.depends_on_units for kernel in self.parts)
+
 
 class _Combination(ComposedKernel):
     """A function of the values of several kernels, entry by entry."""

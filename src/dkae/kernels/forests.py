@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomTreesEmbedding
 from sklearn.utils.validation import check_is_fitted
 
 from dkae._support.arrays import naming, smallest_integers
-from dkae._support.checks import check_integer, check_state, draw_seed
+from dkae._support.checks import check_integer, check_state, draw_seed, shown
 from dkae._support.processes import present
 from dkae.grams import Floats, RowsGram, sample_rows
 from dkae.kernels.array_forest import ArrayForest
@@ -67,6 +67,12 @@ class ForestKernel(FeatureKernel):
     def needs_rows(self) -> bool:  # type: ignore[override]
         return self.forest is None
 
+    @property
+    def has_features(self) -> bool:  # type: ignore[override]
+        # Φ has a column for each node, and only forests of scikit-learn tell their nodes.
+        forest = getattr(self, "forest_", self.forest)
+        return forest is None or hasattr(ArrayForest.of(forest), "n_nodes")
+
     def fit(self, X: Any, y: object = None) -> Self:
         if self.forest is not None:
             check_fitted(self.forest, "forest", "apply")
@@ -87,6 +93,11 @@ class ForestKernel(FeatureKernel):
     def features(self, X: Any) -> sparse.csr_array:
         """Return Φ(x): 1 / √n_trees at the leaf of x in each tree, 0 elsewhere."""
         leaves = self._leaves(X)
+        if not self.has_features:
+            raise ValueError(
+                f"forest={shown(self.forest_)} has no estimators_ with trees of scikit-learn, so "
+                "its leaves cannot be numbered: use gram(X, Y), which compares them"
+            )
         n_rows, n_trees = leaves.shape
         n_nodes = ArrayForest.of(self.forest_).n_nodes
         columns = (np.cumsum(n_nodes) - n_nodes + leaves).ravel()

@@ -197,7 +197,10 @@ class IdealKernel(KnownRowsKernel):
 
 
 def _is_missing(label: Any) -> bool:
-    return bool(label is None or label != label or (label == UNLABELLED and label is not True))
+    try:
+        return bool(label is None or label != label or (label == UNLABELLED and label is not True))
+    except TypeError:  # pandas.NA is neither equal to anything nor different
+        return True
 
 
 def _same(a: NDArray[Any], b: NDArray[Any] | None) -> Floats:
