@@ -117,7 +117,7 @@ def fit_and_posteriors(
 def gram_blocks(kernel: ProbabilisticClusterKernel, X: np.ndarray) -> dict[str, Any]:
     X = X[:2000]
     prior, rng = kernel.on(X), np.random.default_rng(0)
-    dense = np.ascontiguousarray(prior.rows.posteriors.transposed().T)
+    dense = np.ascontiguousarray(kernel.transform(X))
     batches = [rng.choice(len(X), 200, replace=False) for _ in range(20)]
 
     def compact() -> None:
@@ -174,7 +174,7 @@ def main() -> None:
     results, kernel = fit_and_posteriors(X, given.mixtures)
     results["distances_from_the_classes"] = distances_from_the_classes(given.mixtures)
     prior = kernel.on(X)
-    results["megabytes_of_20000_rows"] = round(prior.rows.posteriors.nbytes / 1e6, 1)
+    results["megabytes_of_20000_rows"] = round(prior.rows.nbytes / 1e6, 1)
     print(f"compact posteriors: {results['megabytes_of_20000_rows']} MB")
     results["gram_block"] = gram_blocks(kernel, X)
     results["share_of_a_training_step"] = round(share_of_a_step(kernel, X), 4)
