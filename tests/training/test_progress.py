@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dkae.training import LogProgress, ProgressBar
+from dkae.training import LogProgress, ProgressBar, progress
 from dkae.training.progress import show_progress
 
 
@@ -16,7 +16,7 @@ class Clock:
     def __init__(self, step):
         self.time, self.step = 0.0, step
 
-    def __call__(self):
+    def monotonic(self):
         self.time += self.step
         return self.time
 
@@ -27,13 +27,13 @@ def rows(digits):
 
 
 @pytest.fixture
-def fit_logged(rows, tiny, caplog):
+def fit_logged(rows, tiny, caplog, monkeypatch):
     """Return a function that fits a model and returns the lines that it logs."""
     caplog.set_level(logging.INFO, logger="dkae")
 
-    def fit(step=0.0, every_seconds=30.0, **params):
-        callback = LogProgress(every_seconds, Clock(step))
-        model = tiny(callbacks=[callback], **params).fit(rows)
+    def fit(step=0.0, **params):
+        monkeypatch.setattr(progress, "time", Clock(step))
+        model = tiny(callbacks=[LogProgress()], **params).fit(rows)
         assert {record.name for record in caplog.records} == {"dkae"}
         plan, *lines = caplog.messages
         assert plan.startswith("DeepKernelizedAutoencoder: 64-16-5, output sigmoid, kernel 'rbf', ")

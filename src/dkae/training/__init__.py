@@ -1,13 +1,13 @@
-"""How a network learns: phases as data, a trainer that runs them, and who is told of it."""
+"""How a network learns: phases as data, a trainer that runs them, and callbacks that follow it."""
 
 from dkae.training.batches import Batch, BatchSource, Source, batches_per_epoch
-from dkae.training.callbacks import Callback, EarlyStopping, History, ProgressBar, Record, losses_of
+from dkae.training.callbacks import Callback, EarlyStopping, History, Record, losses_of
 from dkae.training.checkpoint import has_checkpoint, remove_checkpoint
 from dkae.training.engine import Engine
 from dkae.training.loss import Losses, dkae_loss
 from dkae.training.optimization import Optimization
 from dkae.training.phases import DECODER, FINE_TUNING, Phase
-from dkae.training.progress import LogProgress
+from dkae.training.progress import LogProgress, ProgressBar
 from dkae.training.trainer import Trainer
 
 __all__ = [

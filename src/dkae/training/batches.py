@@ -164,7 +164,7 @@ class BatchSource:
 class PassSource(BatchSource):
     """One pass over the rows: each is in one batch, in random order.
 
-    Of several processes each has as many rows of a batch; what is left over waits for another pass.
+    Of several processes each has as many rows of a batch; rows left over wait for another pass.
     """
 
     def __post_init__(self) -> None:

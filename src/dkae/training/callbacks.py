@@ -1,4 +1,4 @@
-"""What happens beside the training: history, early stopping, a progress bar, and custom callbacks.
+"""Callbacks: history, early stopping, what a pass hands to the next, and those of the user.
 
 A callback is any object with at least one of the methods of :class:`Callback`. Callbacks are called
 in the order of the list, and may look at the trainer and set ``trainer.stop``. One with
@@ -11,7 +11,6 @@ import copy
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from torch import Tensor
 
 from dkae._support.json_state import check_form
@@ -31,7 +30,7 @@ class Callback:
     copies of callbacks: look for what they note at ``best_estimator_.callbacks``.
     """
 
-    #: Whether it is told in each of several processes; else in the first alone.
+    #: Whether each of several processes calls it; otherwise only the first does.
     is_for_all: bool = False
 
     def on_train_begin(self, trainer: Trainer) -> None:
@@ -195,52 +194,7 @@ class Continuation(Callback):
         }
 
 
-class ProgressBar(Callback):
-    """A bar for each phase, with the losses of the last epoch and the time left."""
-
-    def on_train_begin(self, trainer: Trainer) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bars
-
-        # Standard error: what a command prints can be piped while the bar is seen.
-        self._bars = Bars(
-            TextColumn("{task.description:<12}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[losses]}"),
-            console=Console(stderr=True),
-        )
-        self._bars.start()
-
-    def on_phase_begin(self, trainer: Trainer, phase: Phase) -> None:
-        n_steps = (phase.n_epochs - trainer.epoch) * trainer.n_steps - trainer.step
-        self._task = self._bars.add_task(phase.name, total=n_steps, losses="")
-
-    def on_step_end(self, trainer: Trainer, phase: Phase) -> None:
-        self._bars.advance(self._task)
-
-    def on_epoch_end(self, trainer: Trainer, phase: Phase, record: Record) -> None:
-        self._bars.update(self._task, losses=losses_of(record))
-
-    def on_train_end(self, trainer: Trainer) -> None:
-        self._bars.stop()
-
-
 def losses_of(record: Record) -> str:
     """Return the losses of an epoch in a few words; L_c only where it was trained."""
     losses = f"L_r {record['reconstruction_loss']:.4f}"
     return losses + (f"  L_c {record['alignment_loss']:.3f}" if "alignment_loss" in record else "")
-
-
-def wants_progress(verbose: object) -> bool:
-    """Return whether ``verbose``, which must be a number, asks for a progress bar."""
-    if isinstance(verbose, np.generic):
-        verbose = verbose.item()
-    if not isinstance(verbose, int | float):
-        raise ValueError(
-            f"verbose={verbose!r} must be a number, 0 for silence and 1 for a progress bar: pass "
-            "objects that follow the training as callbacks=[...]"
-        )
-    return bool(verbose)

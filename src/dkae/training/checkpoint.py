@@ -7,7 +7,7 @@ taken only if it has the same form. The file is a safe file, as a model's: readi
 nothing.
 
 One is written when a phase begins, then once a minute, and when a signal asks the process to end.
-The one before is kept beside it: if the newest is damaged, that one is taken.
+The one before is kept next to it: if the newest is damaged, that one is taken.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def _callbacks(trainer: Trainer) -> dict[str, Any]:
 
 
 def _hyperparameters(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
-    """Return what each group of parameters has beside them, such as its learning rate."""
+    """Return the settings of each group of parameters, such as its learning rate."""
     groups = optimizer.state_dict()["param_groups"]
     return [{name: v for name, v in group.items() if name != "params"} for group in groups]
 
@@ -282,7 +282,8 @@ def _expected_moments(optimizer: torch.optim.Optimizer) -> dict[Any, Any]:
             parameter.grad = torch.zeros_like(parameter)
     with torch.random.fork_rng(devices=[]):
         trial.step()
-    return trial.state_dict()["state"]
+    moments: dict[Any, Any] = trial.state_dict()["state"]
+    return moments
 
 
 def _check_finite(tensors: dict[Any, Any], name: str) -> None:
@@ -340,9 +341,8 @@ def _read(path: Path) -> dict[str, Any]:
         state = unpack(content.state.get("state"), content.tensors)
     except ValueError as error:
         raise ModelFileError(f"{path} is damaged: {str(error)[:200]}") from error
-    is_whole = isinstance(state, dict) and state.keys() == _PARTS
-    if not (
-        is_whole and isinstance(state["fingerprint"], dict) and isinstance(state["phase"], str)
-    ):
+    if not isinstance(state, dict) or state.keys() != _PARTS:
         raise ModelFileError(f"{path} does not have the parts of a checkpoint")
+    if not (isinstance(state["fingerprint"], dict) and isinstance(state["phase"], str)):
+        raise ModelFileError(f"{path} has a fingerprint or phase of another type")
     return state

@@ -20,7 +20,7 @@ from dkae.training.settings import Settings
 
 #: Rows whose block of the prior stands for the kernel.
 N_KERNEL_ROWS = 64
-#: What is named without its value, which means nothing to a reader.
+#: Named without the value, which means nothing to a reader.
 _OPAQUE = ("X", "gram", "network", "initial weights")
 #: Settings that may be raised on the way, and the last phase that may be under way then.
 _MAY_GROW = {"max_iter": FINE_TUNING, "decoder_max_iter": DECODER}

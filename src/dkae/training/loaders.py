@@ -74,7 +74,8 @@ def first_batches(
             break
     if not head:
         raise ValueError("X is an iterable without batches: pass one that gives at least one")
-    _check_shapes(head)
+    for number, batch in enumerate(head):
+        _check_shape(number, batch.rows, head[0].rows.shape[1:])
     if iterator is loader:  # it can be read once, and that has begun
         rest = (read_batch(item, number) for number, item in enumerate(iterator, len(head)))
         batches: Iterator[LabelledRows] = chain(head, rest)
@@ -97,14 +98,13 @@ def _endlessly(loader: Iterable[Any]) -> Iterator[LabelledRows]:
             return
 
 
-def _check_shapes(batches: list[LabelledRows]) -> None:
-    shapes = [batch.rows.shape[1:] for batch in batches]
-    for number, shape in enumerate(shapes):
-        if shape != shapes[0]:
-            raise ValueError(
-                f"batch {number} of X has rows of shape {shape}, and the first of {shapes[0]}: "
-                "pass batches of rows that are alike"
-            )
+def _check_shape(number: int, rows: NDArray[Any], shape: tuple[int, ...]) -> None:
+    """Raise if the rows of a batch do not have the shape of those of the first."""
+    if rows.shape[1:] != shape:
+        raise ValueError(
+            f"batch {number} of X has rows of shape {rows.shape[1:]}, and the first of {shape}: "
+            "pass batches of rows that are alike"
+        )
 
 
 def read_batch(item: Any, number: int) -> LabelledRows:
@@ -148,13 +148,12 @@ class LoaderSource:
         if with_prior:
             rows = self.processes.rows(own)
             block = torch.from_numpy(self.gram(rows.numpy())).to(self.device)
-        x = own.to(self.device)
+        inputs = own
         if self.encode is not None:
-            return Batch(torch.from_numpy(self.encode(own.numpy())).to(self.device), x, block)
-        if not input_noise:
-            return Batch(x, x, block)
-        noise = torch.from_numpy(draw_noise(self.rng, tuple(own.shape), input_noise))
-        return Batch(x + noise.to(self.device), x, block)
+            inputs = torch.from_numpy(self.encode(own.numpy()))
+        elif input_noise:
+            inputs = own + torch.from_numpy(draw_noise(self.rng, tuple(own.shape), input_noise))
+        return Batch(inputs.to(self.device), own.to(self.device), block)
 
     def held_out(self, with_prior: bool = False) -> Iterator[Batch]:
         return iter(())
@@ -167,11 +166,7 @@ class LoaderSource:
     def _next(self) -> Floats:
         for rows in self.batches:
             self.n_drawn += 1
-            if rows.shape[1:] != self.shape:
-                raise ValueError(
-                    f"batch {self.n_drawn - 1} of X has rows of shape {rows.shape[1:]}, and the "
-                    f"first of {self.shape}: pass batches of rows that are alike"
-                )
+            _check_shape(self.n_drawn - 1, rows, self.shape)
             if not np.isfinite(rows).all():
                 raise ValueError(
                     f"batch {self.n_drawn - 1} of X contains NaN or infinite values (in float32): "

@@ -6,12 +6,13 @@ only reconstruct (λ = 0), so they depend on neither λ nor N_c; the code layer 
 full loss of Eq. 5 *also* here.
 
 While both maps are trained together, the gradient of L_c drowns that of L_r in the weights that
-they share, the more so the larger λ is. So in the last phase the encoder is frozen, and the
+they share, the more the larger λ is. So in the last phase the encoder is frozen, and the
 decoder, with weights of its own, learns from L_r alone, at half the rate.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -49,21 +50,20 @@ class Phase:
 
 def plan_phases(network: nn.Module, settings: Settings) -> list[Phase]:
     """Return the phases that the settings ask for; the network must offer what they need."""
-    phases, unit = [], getattr(network, "unit", None)
+    phases: list[Phase] = []
+    unit, noise = getattr(network, "unit", None), settings.input_noise
+    whole = partial(Phase, network=network, input_noise=noise, unit=unit)
     if settings.pretrain_max_iter:
         if not callable(getattr(network, "stages", None)):
             raise _lacks(network, "stages", "pretrain_max_iter", settings)
         phases += _pretraining(network, settings)
     if settings.max_iter:
         phases.append(
-            Phase(
+            whole(
                 FINE_TUNING,
-                network,
-                network.parameters,
-                int(settings.max_iter),
-                settings.alignment_weight,
-                input_noise=settings.input_noise,
-                unit=unit,
+                parameters=network.parameters,
+                n_epochs=settings.max_iter,
+                alignment_weight=settings.alignment_weight,
             )
         )
     if settings.decoder_max_iter:
@@ -71,15 +71,12 @@ def plan_phases(network: nn.Module, settings: Settings) -> list[Phase]:
         if parameters is None:
             raise _lacks(network, "decoder_parameters", "decoder_max_iter", settings)
         phases.append(
-            Phase(
+            whole(
                 DECODER,
-                network,
-                parameters,
-                int(settings.decoder_max_iter),
+                parameters=parameters,
+                n_epochs=settings.decoder_max_iter,
                 alignment_weight=0.0,
                 learning_rate_factor=0.5 if settings.max_iter else 1.0,
-                input_noise=settings.input_noise,
-                unit=unit,
                 is_encoder_fixed=True,
             )
         )

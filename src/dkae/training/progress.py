@@ -9,17 +9,11 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dkae.training.callbacks import (
-    Callback,
-    ProgressBar,
-    Record,
-    check_callbacks,
-    losses_of,
-    wants_progress,
-)
+import numpy as np
+
+from dkae.training.callbacks import Callback, Record, check_callbacks, losses_of
 
 if TYPE_CHECKING:
     from dkae.training.phases import Phase
@@ -32,9 +26,14 @@ EVERY_SECONDS = 30.0
 
 
 def listeners_of(callbacks: Any, verbose: object) -> list[Any]:
-    """Return the callbacks of a user, and the progress bar if there is to be one."""
+    """Return the callbacks of a user, and a progress bar or log if `verbose` asks for one."""
     listeners = check_callbacks(callbacks)
-    return [*listeners, show_progress()] if wants_progress(verbose) else listeners
+    if not isinstance(verbose, int | float | np.number):
+        raise ValueError(
+            f"verbose={verbose!r} must be a number, 0 for silence and 1 for a progress bar: pass "
+            "objects that follow the training as callbacks=[...]"
+        )
+    return [*listeners, show_progress()] if verbose else listeners
 
 
 def show_progress() -> Callback:
@@ -45,25 +44,44 @@ def show_progress() -> Callback:
     return ProgressBar() if console.is_terminal or console.is_jupyter else LogProgress()
 
 
-class LogProgress(Callback):
-    """Logs a line when a phase begins or ends, and now and then between.
+class ProgressBar(Callback):
+    """A bar for each phase, with the losses of the last epoch and the time left."""
 
-    Parameters
-    ----------
-    every_seconds : float, optional
-        Least time between two lines within a phase, half a minute by default.
-    clock : callable, default=time.monotonic
-        Returns the time in seconds.
-    """
+    def on_train_begin(self, trainer: Trainer) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
 
-    def __init__(
-        self, every_seconds: float | None = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.every_seconds = EVERY_SECONDS if every_seconds is None else every_seconds
-        self.clock = clock
+        # Standard error: what a command prints can be piped while the bar is seen.
+        self._bars = Bars(
+            TextColumn("{task.description:<12}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[losses]}"),
+            console=Console(stderr=True),
+        )
+        self._bars.start()
 
     def on_phase_begin(self, trainer: Trainer, phase: Phase) -> None:
-        self._start = self._last = self.clock()
+        n_steps = (phase.n_epochs - trainer.epoch) * trainer.n_steps - trainer.step
+        self._task = self._bars.add_task(phase.name, total=n_steps, losses="")
+
+    def on_step_end(self, trainer: Trainer, phase: Phase) -> None:
+        self._bars.advance(self._task)
+
+    def on_epoch_end(self, trainer: Trainer, phase: Phase, record: Record) -> None:
+        self._bars.update(self._task, losses=losses_of(record))
+
+    def on_train_end(self, trainer: Trainer) -> None:
+        self._bars.stop()
+
+
+class LogProgress(Callback):
+    """Logs a line when a phase begins or ends, and every half minute between."""
+
+    def on_phase_begin(self, trainer: Trainer, phase: Phase) -> None:
+        self._start = self._last = time.monotonic()
         self._n_steps, self._losses = 0, ""
         n_left = phase.n_epochs - trainer.epoch
         _tell(f"{phase.name}: epochs to train: {n_left}, of {trainer.n_steps} steps each")
@@ -71,8 +89,8 @@ class LogProgress(Callback):
 
     def on_step_end(self, trainer: Trainer, phase: Phase) -> None:
         self._n_steps += 1
-        now = self.clock()
-        if now - self._last < self.every_seconds or self._n_steps == self._n_wanted:
+        now = time.monotonic()
+        if now - self._last < EVERY_SECONDS or self._n_steps == self._n_wanted:
             return
         self._last = now
         share = self._n_steps / self._n_wanted
@@ -86,7 +104,7 @@ class LogProgress(Callback):
         self._losses = f"  {losses_of(record)}"
 
     def on_phase_end(self, trainer: Trainer, phase: Phase) -> None:
-        took = _duration(self.clock() - self._start)
+        took = _duration(time.monotonic() - self._start)
         _tell(
             f"{phase.name}: {trainer.epoch} of {phase.n_epochs} epochs done in {took}{self._losses}"
         )

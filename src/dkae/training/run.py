@@ -26,7 +26,7 @@ from dkae.training.trainer import Trainer, check_finite, is_finite
 
 
 class Outcome(NamedTuple):
-    """What a training left beside the weights."""
+    """History and end of a training."""
 
     records: list[Record]
     #: Ctrl-C, if it ended the training.
@@ -48,7 +48,7 @@ def train(
     callbacks: Sequence[Any] = (),
     keeping: Keeping | None = None,
 ) -> Outcome:
-    """Train a network in place, and return its history; it keeps what it learnt when interrupted.
+    """Train a network in place, and return its history; Ctrl-C keeps what was learned.
 
     `callbacks` are those of the user and the progress bar.
     """

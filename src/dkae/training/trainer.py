@@ -25,7 +25,7 @@ _NAMES = ("loss", "reconstruction_loss", "alignment_loss")
 class Trainer:
     """Runs phases; callbacks add the rest.
 
-    If an exception or Ctrl-C ends a phase early, the network keeps what it has learnt.
+    If an exception or Ctrl-C ends a phase early, the network keeps what it has learned.
     """
 
     #: The whole network, trained in place.
@@ -198,7 +198,7 @@ def _lifted(batch: Batch, lift: Any) -> Batch:
 
 
 def _measured(batch: Batch, outputs: Tensor, unit: Any) -> tuple[Tensor, Tensor]:
-    """Return rows and reconstructions in the unit of L_r; what is missing does not differ."""
+    """Return rows and reconstructions in the unit of L_r; missing entries do not differ."""
     targets = batch.targets
     if unit is not None:
         unit = unit.to(targets.device) if isinstance(unit, Tensor) else unit
@@ -206,7 +206,7 @@ def _measured(batch: Batch, outputs: Tensor, unit: Any) -> tuple[Tensor, Tensor]
     missing = targets.isnan()
     if batch.known_share is None and not missing.any():
         return targets, outputs
-    # The mean is to be over the known entries, not over all.
+    # The mean is over the known entries, not over all.
     if batch.known_share is None:
         factor = (targets.numel() / (~missing).sum().clamp(min=1)).sqrt()
     else:
