@@ -9,19 +9,19 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-#: What the last lines of a page say, of the demo and of the study, since the first version.
-_MARKS = ("Made by <code>dkae demo</code>", "Made from the result files alone")
+#: In the last lines of each page of the study since the first version.
+_MARK = "Made from the result files alone"
 _LAST_BYTES = 1000
 
 
 def is_own_page(path: Path) -> bool:
-    """Return whether a file is a page that was made here, and can be made again."""
+    """Return whether a file is a page of a study, which can be made again."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - _LAST_BYTES))
         end = file.read(_LAST_BYTES).decode("utf-8", errors="replace")
-    return any(mark in end for mark in _MARKS) and end.rstrip().endswith("</html>")
+    return _MARK in end and end.rstrip().endswith("</html>")
 
 
 def render(template: str, **context: Any) -> str:
