@@ -23,7 +23,7 @@ model = DeepKernelizedAutoencoder(
     network=Stack((), output_activation="identity"),
     alignment="frobenius",
     alignment_weight=1,
-    max_iter=20,
+    max_iter=12,
     decoder_max_iter=0,
     optimization=Optimization(learning_rate_init=0.01),
     random_state=0,
