@@ -4,7 +4,7 @@ The 14,000 MNIST training rows in random order, and sorted by digit, where neigh
 ``InvertibleNystroem``, whose decoder "mlp" learns, and ``DeepKernelizedAutoencoder``, 300 steps
 each; RBF, N_c = 128. Prints L_c and the mean squared error on the validation rows, as means over
 seeds, and ratios to ``shuffle="rows"`` on the same file. In random order the aim is less than 5 %
-more; what sorted rows cost is told, not judged. Writes ``results/chunks.json``. Five minutes with
+more; the cost of sorted rows has no aim. Writes ``results/chunks.json``. Five minutes with
 two threads.
 """
 

@@ -41,7 +41,7 @@ def make_rows(n_rows: int, n_features: int) -> Any:
 
 
 def peak_of_fit(name: str, n_rows: int, batch_size: int) -> int:
-    """Return the bytes that `fit` needed at its peak beyond what was there before."""
+    """Return the peak of `fit`, in bytes beyond those that the process held before it."""
     X = make_rows(n_rows, N_FEATURES)
     model = make_model(name, 16, batch_size)
     model.fit(X[:200])  # first use loads code and starts threads

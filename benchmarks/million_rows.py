@@ -39,7 +39,7 @@ N_SKIPPED = 20
 #: Of 100,000 rows; the posteriors of the study's cluster kernel take 900 bytes a row and more.
 CACHE_BYTES = 2**26
 CASES = ("nystroem, rbf", "autoencoder, rbf", "autoencoder, pck")
-#: What a process that measures held when it had imported torch, and nothing of ours.
+#: Bytes that a measuring process held after importing torch alone.
 _AFTER_TORCH: list[int] = []
 
 
@@ -161,7 +161,7 @@ def _time_batch(path: Path, n_rows: int, shuffle: str, is_cold: bool, seed: int)
     from dkae.training import BatchSource
 
     if is_cold:
-        with path.open("rb") as file:  # nobody has it mapped now
+        with path.open("rb") as file:  # no process has it mapped now
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     X = read_rows(path, n_rows, shuffle)
@@ -180,7 +180,7 @@ def _time_batch(path: Path, n_rows: int, shuffle: str, is_cold: bool, seed: int)
 TASKS = {"fit": fit, "fit_small": fit_small, "transform": transform, "batches": read_batches}
 
 
-# --- what is made of them -------------------------------------------------------------------------
+# --- comparison ----------------------------------------------------------------------------------
 
 
 def measure(task: str, path: Path, n_rows: int, case: str, *options: str) -> dict[str, Any]:

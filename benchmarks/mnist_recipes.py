@@ -1,9 +1,9 @@
 """The maps on MNIST-20k: 14,000 training rows, 3,000 test rows, one to three seeds.
 
-RBF with the median heuristic at N_c = 128, and the paper's cluster kernel at N_c = 512; beside them
-PCA, and the pipeline of scikit-learn, whose kernel ridge regression learns from 5,000 rows. A fit
-takes half a minute to four minutes on two cores, a quarter of an hour in all. ``--resume`` measures
-what is not yet in ``results/mnist_recipes.json``, ``--only`` some of the methods.
+RBF with the median heuristic at N_c = 128, and the paper's cluster kernel at N_c = 512; also PCA,
+and the pipeline of scikit-learn, whose kernel ridge regression learns from 5,000 rows. A fit takes
+half a minute to four minutes on two cores, a quarter of an hour in all. ``--resume`` skips results
+that are already in ``results/mnist_recipes.json``; ``--only`` measures some of the methods.
 
 Prints verdicts: with RBF the learned decoder is to reach L_c ≤ 0.0055, 1 − CKA ≤ 0.0017 and
 MSE ≤ 0.0022, and the closed form a smaller MSE than PCA.
@@ -100,7 +100,7 @@ def measure(
 
 
 def judge(results: dict[str, Any]) -> None:
-    """Print the verdicts on what has been measured."""
+    """Print the verdicts on the results so far."""
     for method, score, most in AIMS:
         found = [r[score] for n, r in results.items() if n.startswith(f"rbf / {method} / ")]
         if found:
@@ -110,7 +110,7 @@ def judge(results: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Measure what is missing, save each record, print the verdicts."""
+    """Measure the missing records, save each, print the verdicts."""
     parser = make_parser("mnist_recipes", __doc__)
     parser.add_argument("--resume", action="store_true", help="keep what the results file has")
     parser.add_argument("--only", nargs="+", choices=METHODS, default=list(METHODS))

@@ -43,7 +43,7 @@ OF_KERNEL_RIDGE = (PIPELINE, GIVEN, SVD)
 DECODERS = ("ridge", "kernel_ridge", "mlp")
 #: Rows of `KernelRidge`.
 MOST_ROWS = 5000
-#: Who is compared with whom in what, and the largest ratio.
+#: A side, its rival, the number that is compared, and the largest ratio.
 AIMS = (
     ("ridge", RIDGE, "fit", 3.0),
     ("kernel_ridge", PIPELINE, "fit", 3.0),

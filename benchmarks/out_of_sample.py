@@ -10,7 +10,7 @@ fitted once, because KernelPCA solves a dense system of 14,000² for its way bac
 trained for a few steps only: its times do not depend on how good it is.
 
 Prints ratios to ``InvertibleNystroem`` with "mlp", with verdicts: the aim is 50 times KernelPCA,
-both ways. The mean squared error of rows that went there and back is beside them. Writes
+both ways. It also records the mean squared error of rows that went there and back. Writes
 ``results/out_of_sample.json``. Five minutes, 8 GB.
 """
 

@@ -30,7 +30,7 @@ MOST_ROWS = 5000
 
 
 def methods(kernel: Kernel, **learned: Any) -> dict[str, tuple[Any, int | None]]:
-    """Return what is fitted, and how many rows at most."""
+    """Return the models to fit, each with its largest number of rows."""
     n: Any = N_COMPONENTS
     closed = {"center": False, "decoder": "kernel_ridge", "random_state": 0}
     return {

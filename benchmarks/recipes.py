@@ -4,7 +4,7 @@ Methods are compared on the validation parts; the test parts are for docs/when-t
 codes of the same width, and each is fitted in a process with one thread::
 
     python benchmarks/recipes.py                        # everything
-    python benchmarks/recipes.py --resume               # what is not yet in results/recipes.json
+    python benchmarks/recipes.py --resume               # skip records in results/recipes.json
     python benchmarks/recipes.py --resume --only PCA "InvertibleNystroem, mlp" --data wine digits
 
 Computed maps and rivals take minutes, the learned ones most of the time; an estimate is printed
@@ -173,7 +173,7 @@ def estimate(jobs: list[Job]) -> float:
 
 
 def measured(jobs: list[Job], n_processes: int, is_toy: bool) -> Iterator[dict[str, Any]]:
-    """Yield the records of all jobs as they come; in this process if there is to be one."""
+    """Yield the records of jobs as they finish; with one process, in this one."""
     work = partial(measure, is_toy=is_toy)
     if n_processes == 1:
         yield from map(work, jobs)
@@ -198,7 +198,7 @@ def print_means(results: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Measure what is missing, save each record, and print the means."""
+    """Measure the missing records, save each, and print the means."""
     parser = make_parser("recipes", __doc__)
     parser.add_argument("--resume", action="store_true", help="keep what the results file has")
     parser.add_argument("--only", nargs="+", choices=METHODS, default=list(METHODS))

@@ -52,7 +52,7 @@ def _ratio(found: dict[str, float]) -> str:
 
 
 def quickstart() -> str:
-    """Return the maps beside their rivals on MNIST."""
+    """Return the maps and their rivals on MNIST."""
     found = benchmark("quickstart")
     seconds = found["InvertibleNystroem"]["seconds"]
     rows = [
