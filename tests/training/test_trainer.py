@@ -139,7 +139,9 @@ def test_results_are_the_same_whatever_the_caller_has_set(setting, rows, tiny, t
             again = load(tmp_path / "model")
             codes = again.transform(rows)
             found += [model.transform(rows), codes, again.inverse_transform(codes)]
-        return found
+        decoder = MLPDecoder(max_iter=1, random_state=0).fit(rows[:, :9], rows)
+        towards = PairwiseKernel("rbf").fit(rows).towards(rows)
+        return [*found, decoder.predict(rows[:, :9]), towards(rows)]
 
     expected = results()
     torch.set_default_dtype(torch.float64 if setting == "float64" else torch.float32)

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dkae._support.checks import check_integer, check_number, draw_seed
+from dkae._support.devices import float32_math
 from dkae.decoders.ridge import Ridge, check_pairs, fit_ridge
 from dkae.grams import Floats
 from dkae.networks import (
@@ -194,7 +195,8 @@ class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: igno
         settings, seed = self.settings("auto"), draw_seed(self.random_state)
         rng = np.random.default_rng(seed)
         ids, held_out = split_rows(len(rows), self.held_out_share(len(rows)), rng)
-        self.start(codes[ids], rows[ids], Statistics.of(rows, ids))
+        with float32_math():
+            self.start(codes[ids], rows[ids], Statistics.of(rows, ids))
         source = BatchSource(
             rows, None, ids, held_out, settings.batch_size, settings.steps_per_epoch, rng,
             training_device("auto"), codes=codes,
