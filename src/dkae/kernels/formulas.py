@@ -39,6 +39,8 @@ from sklearn.utils.extmath import row_norms
 from torch import Tensor
 from torch.nn import functional as F
 
+from dkae._support.arrays import naming
+from dkae._support.devices import float32_math
 from dkae.grams import Floats, finite_float32
 
 Tensors = tuple[Tensor, ...]
@@ -147,7 +149,8 @@ def values_in_torch(
 ) -> Floats:
     """Return κ(X, rows) of rows that are prepared, in torch and float32."""
     formula = FORMULAS[metric]
-    x = torch.from_numpy(np.require(X, np.float32, ["C_CONTIGUOUS", "WRITEABLE"])).flatten(1)
     assert formula.quantity.of_tensors is not None
-    values = formula.function(torch, formula.quantity.of_tensors(x, *prepared), **params)
+    with naming("X", X), float32_math():
+        x = torch.from_numpy(np.require(X, np.float32, ["C_CONTIGUOUS", "WRITEABLE"])).flatten(1)
+        values = formula.function(torch, formula.quantity.of_tensors(x, *prepared), **params)
     return finite_float32(values.numpy(), name)
