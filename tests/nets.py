@@ -88,13 +88,13 @@ class Staged(nn.Module):
 
 
 def spread(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
-    """A measure of a user's: the mean squared difference of the Grams, scaled to the same norm."""
+    """A custom measure: the mean squared difference of the Grams, scaled to the same norm."""
     scaled = [gram / torch.linalg.norm(gram) for gram in (code_gram, prior_gram)]
     return (scaled[0] - scaled[1]).square().sum()
 
 
 def wave_kernel(A, B):
-    """A kernel of a user's on arrays of sequences, (n, t, d)."""
+    """A custom kernel on arrays of sequences, (n, t, d)."""
     import numpy as np
 
     return np.exp(-((A[:, None] - B[None]) ** 2).mean(axis=(2, 3)))

@@ -1,4 +1,4 @@
-"""What a user may pass as network=, and what is said of anything else."""
+"""Networks that `network=` takes, and the errors for anything else."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ At n = 14,000, d = 784 and N_c = 500 that is 1,000; for 200 rows of 20,000 featu
 rows of 10 features and N_c = 5, 11.
 """
 
+import copy
 import math
 from collections.abc import Iterable
 from itertools import pairwise
@@ -97,13 +98,10 @@ class Stack(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
             )
         hidden = hidden_sizes(self.hidden_layer_sizes, (known.n_rows, *known.shape), n_components)
         output = choose_output_activation(self.output_activation, *known.range)
-        network = Autoencoder(
-            self._layers([*known.shape, *hidden, n_components], output, generator),
-            self._scaling(known, output),
-        )
-        if self.lower is not None:
-            copy_layers(self.lower, network)
-        return network
+        layers = self._layers([*known.shape, *hidden, n_components], output, generator)
+        lowest = [] if self.lower is None else copied_layers(self.lower, layers)
+        layers[: len(lowest)] = lowest
+        return Autoencoder(layers, self._scaling(known, output), n_pretrained=len(lowest))
 
     def _layers(
         self, sizes: list[int], output: str, generator: torch.Generator | None
@@ -165,39 +163,28 @@ def choose_output_activation(name: str, low: float, high: float) -> str:
     return name
 
 
-def copy_layers(lower: Any, network: Autoencoder) -> None:
-    """Copy trained weights into the lowest layers of a network; pretraining then leaves them out.
+def copied_layers(lower: Any, layers: list[Layer]) -> list[Layer]:
+    """Return copies of trained layers, to take the place of the lowest of `layers`.
 
-    The layers have the widths and activations of those of `network`. They are not changed. A layer
-    whose decoder has weights of its own keeps them.
+    They have the same widths and activations. A decoder that has weights of its own keeps them.
     """
     if not isinstance(lower, Autoencoder):
         raise ValueError(
             f"lower must be an Autoencoder, got {type(lower).__name__}: pass the network_ of a "
             "fitted model, or Autoencoder(model.network_.layers[:-1]) for all but its code"
         )
-    n_given, n_layers = len(lower.layers), len(network.layers)
+    n_given, n_layers = len(lower.layers), len(layers)
     if n_given > n_layers:
         raise ValueError(
             f"lower has {n_given} layers, but the network has {n_layers}: pass at most "
             f"{n_layers}, for example Autoencoder(lower.layers[:{n_layers}])"
         )
-    pairs = list(zip(lower.layers, network.layers, strict=False))
-    for i, (source, target) in enumerate(pairs):
-        _check_same_config(i + 1, source.config, target.config)
-    for source, target in pairs:
-        _copy(source, target)
-    network.n_pretrained = n_given
-
-
-def _copy(source: Layer, target: Layer) -> None:
-    """Copy the weights; the target unties its decoder if that of the source is untied."""
-    if source.decoder_weight is not None:
-        target.untie()
-    state = source.state_dict()
-    if target.decoder_weight is not None:
-        state.setdefault("decoder_weight", source.weight.T)
-    target.load_state_dict(state)
+    copies = [copy.deepcopy(layer).cpu().requires_grad_() for layer in lower.layers]
+    for i, (copied, replaced) in enumerate(zip(copies, layers, strict=False)):
+        _check_same_config(i + 1, copied.config, replaced.config)
+        if replaced.decoder_weight is not None:
+            copied.untie()
+    return copies
 
 
 def _check_same_config(number: int, given: dict[str, Any], expected: dict[str, Any]) -> None:
