@@ -84,3 +84,5 @@ def test_a_row_that_is_unlike_all_others_is_harmless():
 def test_bad_input(codes, n_clusters, message):
     with pytest.raises(ValueError, match=message):
         spectral_clustering(codes, n_clusters)
+    with pytest.raises(ValueError, match=message.replace("n_clusters", "n_components")):
+        spectral_embedding(codes, n_clusters)

@@ -34,21 +34,25 @@ def spectral_clustering(codes: Any, n_clusters: int, *, random_state: Any = None
     random_state : int, RandomState or None, default=None
         Seed of k-means.
     """
-    points = spectral_embedding(codes, n_clusters)
+    points = _embedding(codes, n_clusters, "n_clusters")
     return np.asarray(KMeans(n_clusters, n_init=10, random_state=random_state).fit_predict(points))
 
 
 def spectral_embedding(codes: Any, n_components: int) -> NDArray[Any]:
     """Return the largest eigenvectors of the normalised affinities, with rows of unit length."""
+    return _embedding(codes, n_components, "n_components")
+
+
+def _embedding(codes: Any, n_vectors: int, name: str) -> NDArray[Any]:
     with naming("codes", codes):
         types = [np.float32, np.float64]
         Z = check_array(codes, dtype=types, ensure_min_samples=2, input_name="codes")
     check_magnitude(Z, "codes")
-    m = check_integer("n_clusters", n_components, at_least=1)
+    m = check_integer(name, n_vectors, at_least=1)
     if m > min(Z.shape):
         raise ValueError(
-            f"n_clusters={m}, but codes of shape {Z.shape} have at most {min(Z.shape)} "
-            "eigenvectors: pass fewer clusters or wider codes"
+            f"{name}={m}, but codes of shape {Z.shape} have at most {min(Z.shape)} eigenvectors: "
+            f"lower {name}, or pass wider codes"
         )
     degrees = Z @ Z.sum(axis=0, dtype=np.float64).astype(Z.dtype)
     if not degrees.mean() > 0:
