@@ -113,6 +113,22 @@ def test_only_a_heuristic_needs_rows():
     assert not PairwiseKernel("linear").needs_rows
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [X[:, 0], X[:, :0], np.full(X.shape, "a"), X * np.float32(np.nan)],
+    ids=["vector", "no columns", "text", "NaN"],
+)
+def test_rows_that_are_no_matrix_of_numbers(bad):
+    fitted = PairwiseKernel("rbf").fit(X)
+    for call in (fitted.gram, PairwiseKernel("rbf", gamma=None).fit, PairwiseKernel("rbf").fit):
+        with pytest.raises(ValueError, match=r"\bX\b"):
+            call(bad)
+    with pytest.raises(ValueError, match=r"\brows\b"):
+        fitted.towards(bad)
+    with pytest.raises(ValueError, match=r"^X, a ndarray, cannot be used"):
+        fitted.towards(X)(X[:, :2])
+
+
 # --- γ -------------------------------------------------------------------------------------------
 
 INNER = (X @ X.T)[np.triu_indices(len(X), 1)]

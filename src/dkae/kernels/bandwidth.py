@@ -45,7 +45,7 @@ def choose_gamma(gamma: str | float | None, metric: str, X: Floats) -> float | N
         return median_gamma(metric, X)
     if gamma == "scale":
         return scale_gamma(X)
-    return 1.0 / X.shape[1] if gamma is None else float(gamma)
+    return 1.0 / _checked(X[:1]).shape[1] if gamma is None else float(gamma)
 
 
 def median_gamma(metric: str, X: Floats) -> float:
@@ -73,9 +73,7 @@ def scale_gamma(X: Floats) -> float:
 
 def _sample(X: Floats) -> NDArray[Any]:
     """Return a sample of the rows, checked."""
-    rows = real_numbers(X[sample_rows(len(X), N_MEDIAN_ROWS)], "X")
-    with naming("X", rows):
-        rows = np.asarray(check_array(rows, dtype=[np.float64, np.float32]))
+    rows = _checked(X[sample_rows(len(X), N_MEDIAN_ROWS)])
     check_magnitude(rows, "X")
     if 0 < largest_entry(rows) < LEAST:
         raise ValueError(
@@ -83,6 +81,12 @@ def _sample(X: Floats) -> NDArray[Any]:
             "leave float32 arithmetic, scale X (for example with standardize=True)"
         )
     return rows
+
+
+def _checked(rows: Any) -> NDArray[Any]:
+    numbers = real_numbers(rows, "X")
+    with naming("X", rows):
+        return np.asarray(check_array(numbers, dtype=[np.float64, np.float32]))
 
 
 def _inverse(value: float) -> float:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.metrics.pairwise import check_pairwise_arrays
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from dkae._support.arrays import naming
@@ -99,7 +100,11 @@ class PairwiseKernel(Kernel):
         prepare = self._formula.quantity.prepare
         if prepare is None or not self.has_formula:
             return super().towards(rows)
-        prepared = prepare(torch.tensor(vectors(as_rows(rows)), dtype=torch.float32))
+        with naming("rows", rows):
+            held = check_array(
+                np.asarray(vectors(as_rows(rows, "rows"))), dtype=np.float32, copy=True
+            )
+        prepared = prepare(torch.from_numpy(held))
         return partial(values_in_torch, self.metric, self._params(), prepared, str(self))
 
     def check_params(self) -> None:
