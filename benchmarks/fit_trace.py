@@ -3,7 +3,7 @@
 Each map is fitted to 60 rows under ``sys.setprofile``, which sees every call of a Python function.
 Counted are the distinct functions of ``dkae`` and their modules; the depth is the number of frames
 of ``dkae`` on the stack. Version 0.2 had 318 functions in 41 modules, 20 deep; the aim is half.
-Writes ``results/fit_trace.json``. Seconds.
+Writes ``results/fit_trace.json``. Seconds. ``--list`` names the functions.
 """
 
 from __future__ import annotations
@@ -61,13 +61,18 @@ class Trace:
 
 def main() -> None:
     """Trace a fit of each map."""
-    given = make_parser("fit_trace", __doc__).parse_args()
+    parser = make_parser("fit_trace", __doc__)
+    parser.add_argument("--list", action="store_true", help="name the functions of each map")
+    given = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = np.random.default_rng(0).random((60, 6), dtype=np.float32)
     found = {}
     for name, make in MAPS.items():
         make().fit(rows)  # the first call loads modules
-        found[name] = Trace().of(lambda make=make: make().fit(rows))
+        trace = Trace()
+        found[name] = trace.of(lambda make=make: make().fit(rows))
+        if given.list:
+            print(name, *sorted(map(".".join, trace.functions)), sep="\n  ")
         for what, n in found[name].items():
             verdict(f"{name}: half of {BEFORE[what]} {what}", 2 * n <= BEFORE[what], str(n))
     save(given.results, {"0.2": BEFORE} | found)
