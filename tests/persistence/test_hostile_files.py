@@ -191,6 +191,12 @@ CHANGES = {
         "values of another shape": (put("kernel_values", torch.ones(3, 3).double()), "states"),
         "values of NaN": (fill("kernel_values", torch.nan), "NaN or infinite"),
         "another tensor": (of_tensors(lambda t: t.update(x=torch.ones(1))), "belongs to nothing"),
+        "a mean for each of 10^6 rows": (
+            put("scaling.mean", torch.zeros(10**6, 1)), "mean of Scaling has the shape",
+        ),
+        "a scale for each of 10^6 rows": (
+            put("scaling.scale", torch.ones(10**6, 1)), "several shapes",
+        ),
         "another kind": (with_fields(DKA, kernel_={"object": ["os.system", {}]}), "no kind of"),
         "a kind of scikit-learn": (
             with_fields(DKA, kernel_={"object": ["sklearn.svm.SVC", {}]}), "no kind of",
@@ -246,13 +252,15 @@ CHANGES = {
             with_fields(KPCA, kernel_={"object": ["ForestKernel", {"forest": None}]}), "",
         ),
         "landmarks of another width": (put("decoder_.landmarks_", torch.zeros(30, 3).double()), ""),
-        "units of nothing": (fill("targets_.scale", 0, 0), "not positive"),
+        "units of 10^6 rows": (put("targets_.scale", torch.ones(10**6, 1).double()), "Targets"),
+        "units of nothing": (fill("targets_.scale", 0, 0), "outside of"),
         "rows of another shape": (put("targets_.center", torch.zeros(6).double()), "Targets"),
         "an unknown kernel on codes": (with_fields("KernelRidgeDecoder", kernel="x"), "kernel"),
     },
     "Nyström": {
         "landmarks of another width": (put("landmarks_", torch.zeros(30, 4)), ""),
         "a projection of NaN": (fill("projection_", torch.nan, 0), "NaN or infinite"),
+        "a feature of 10^6 landmarks": (put("landmarks_", torch.zeros(10**6, 1)), "shape"),
         "a path from another width": (put("linear_path_", torch.zeros(6, 1)), "linear_path_ of"),
         "10^6 layers": (
             with_fields("CorrectedRidge", hidden_layer_sizes=[6] * 10**6), "hidden_layer_sizes of",
@@ -286,16 +294,16 @@ CHANGES = {
         "a mean that is text": (with_fields("CenteredKernel", mean_="x"), "is missing"),
     },
     "process": {
-        "a length of zero": (with_fields("gp RBF", length_scale=0.0), "length_scale of"),
-        "six lengths": (with_fields("gp RBF", length_scale=[1.0] * 6), ""),
-        "workers": (with_fields("gp RBF", n_jobs=1500), "has no 'n_jobs'"),
+        "a length of zero": (with_fields("RBF", length_scale=0.0), "length_scale of"),
+        "six lengths": (with_fields("RBF", length_scale=[1.0] * 6), ""),
+        "workers": (with_fields("RBF", n_jobs=1500), "has no 'n_jobs'"),
         "another class": (
-            with_fields("GaussianProcessKernel", kernel={"object": ["gp PairwiseKernel", {}]}),
+            with_fields("GaussianProcessKernel", kernel={"object": ["CompoundKernel", {}]}),
             "no kind of",
         ),
     },
     "pipeline": {
-        "a scale of nothing": (fill("scale_", 0, 0), "not positive"),
+        "a scale of nothing": (fill("scale_", 0, 0), "outside of"),
         "another width": (put("var_", torch.ones(3).double()), "var_ of StandardScaler has the"),
         "in place": (with_fields("StandardScaler", copy=False), "has no 'copy'"),
         "10^9 features": (with_fields("StandardScaler", n_features_in_=10**9), "n_features_in_"),

@@ -56,12 +56,12 @@ def test_a_path_that_is_none(use, path, model):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (make(), "model is not fitted: call fit before save"),
-        (make_pipeline(StandardScaler(), make().fit(X)), "StandardScaler is not fitted"),
+        (make(), r"model is not fitted \(DeepKernel.*\): call fit"),
+        (make_pipeline(StandardScaler(), make().fit(X)), r"model is not fitted \(StandardScaler\)"),
         (LinearRegression(), "model is a LinearRegression, and only DeepKernelizedAutoencoder"),
         (
             make_pipeline(FunctionTransformer(np.sqrt).fit(X), make().fit(X)),
-            r"the pipeline cannot be written \(.*FunctionTransformer.*\): use scalers",
+            r"cannot be written \(.*FunctionTransformer.*\): use what dkae.persistence.schemas",
         ),
         (make_pipeline(StandardScaler().fit(X)), "model is a StandardScaler"),
     ],

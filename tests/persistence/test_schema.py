@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from dkae.persistence import schemas
 from dkae.persistence.schema import (
     FEATURE_NAMES,
     FLAG,
+    NEVER,
     NOTHING,
+    PLAIN,
     array,
     instance,
     integer,
@@ -21,11 +22,11 @@ from dkae.persistence.schema import (
     mapping,
     number,
     one_of,
-    resolve,
     several,
     size,
     text,
 )
+from dkae.persistence.schemas import SCHEMAS, TINY
 
 ROW = np.ones(3)
 
@@ -46,9 +47,9 @@ ROW = np.ones(3)
         (array("?", 2), [np.ones((7, 2))], [np.ones((2, 7))]),
         (array(), [ROW], [ROW * np.nan, ROW * np.inf]),
         (array(may_be_infinite=True), [ROW * np.inf], [np.ones(1, dtype=int)]),
-        (array(is_positive=True), [ROW, ROW.astype(np.float32) * 1e-40], [0 * ROW, -ROW]),
+        (array(low=TINY), [ROW, ROW.astype(np.float32) * 1e-40], [0 * ROW, -ROW]),
         (array(kinds="iu", low=0, below=3), [np.arange(3)], [np.arange(4), -np.arange(3), ROW]),
-        (array(dtype="float32"), [np.ones(1, dtype=np.float32)], [ROW]),
+        (PLAIN, [1, None, "x", (1.0, "a"), ROW], [{}, math.nan, [[1]], object()]),
         (array(is_tensor=True), [torch.ones(1)], [ROW, torch.ones(1, dtype=torch.bfloat16)]),
         (several(integer(), 1, 2), [[1], (1, 2)], [[], [1, 2, 3], [-1], "ab", None]),
         (mapping(integer()), [{}, {"a": 1}], [{1: 1}, {"a": -1}, []]),
@@ -76,10 +77,10 @@ def test_symbols_are_the_same_within_an_object():
         FEATURE_NAMES.read(["a"], scope)
 
 
-@pytest.mark.parametrize("kind", schemas.SCHEMAS)
-def test_a_schema_names_parameters_that_its_class_has(kind):
-    schema = schemas.SCHEMAS[kind]
-    if schema.build is not schemas.build_estimator:
-        return
-    declared = {name for name in schema.fields if not is_learnt(name)}
-    assert declared <= set(inspect.signature(resolve(kind)).parameters)
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+def test_a_schema_declares_what_its_class_has(schema):
+    parameters = set(inspect.signature(schema.target_class).parameters)
+    declared = {name for name in schema.declared if not is_learnt(name)}
+    if hasattr(schema.target_class, "get_params"):
+        assert declared <= parameters
+    assert not NEVER & schema.fields.keys()

@@ -104,9 +104,8 @@ def load(path: str | os.PathLike[str], *, device: str = "cpu", network: Any = No
         The file is damaged, not a model of dkae, or has an unknown format.
     """
     target = choose_device(device)
-    path = _check_file(path)
-    content = safe_file.read(path)
-    _check_format(content, path)
+    path = _as_path(path)
+    content = _content(path)
     try:
         model = _read(content)
     except ModelFileError as error:
@@ -132,9 +131,7 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     What the file *says* is not checked, as `load` would.
     """
-    path = _check_file(path)
-    content = safe_file.read(path)
-    _check_format(content, path)
+    content = _content(_as_path(path))
     tensors = content.tensors.items()
     return {
         "format": FORMAT,
@@ -146,7 +143,7 @@ def info(path: str | os.PathLike[str]) -> dict[str, Any]:
     }
 
 
-# --- what is saved -------------------------------------------------------------------------------
+# --- saving --------------------------------------------------------------------------------------
 
 
 def _last(model: Any) -> Any:
@@ -161,26 +158,19 @@ def _check_model(model: Any) -> Any:
             f"model is a {type(last).__name__}, and only {', '.join(schemas.MODELS)}, alone or at "
             "the end of a Pipeline of scalers, have a model file: pass one of them"
         )
-    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    for step in steps:
+    for step in [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]:
         try:
             check_is_fitted(step)
         except NotFittedError as error:
-            name = "model" if step is model else type(step).__name__
-            raise ValueError(f"{name} is not fitted: call fit before save") from error
-        except TypeError:  # "passthrough" and the like
+            name = type(step).__name__
+            raise ValueError(f"model is not fitted ({name}): call fit before save") from error
+        except TypeError:  # "passthrough"
             pass
-        why = None if step is last else Writer().why_not(step)
-        if why is not None:
-            raise ValueError(
-                f"the pipeline cannot be written ({why}): use scalers and projections of "
-                f"{', '.join(schemas.TRANSFORMERS)}, or save its last step alone"
-            )
     return last
 
 
 def _kernel_values(last: Any) -> Any:
-    """Return values by which the kernel is recognised; None if there are none."""
+    """Return values by which the kernel is recognised, or None."""
     if not hasattr(last, "kernel_values"):
         return None
     return last._stored_kernel_values if last.kernel_ is None else last.kernel_values()
@@ -193,37 +183,31 @@ def _left_out(last: Any, values: Any, missing: str | None) -> Iterator[tuple[str
         yield f"{last.kernel_}, which is code or data ({missing})", attach
     elif hasattr(last, "kernel_values") and last.kernel_ is None and values is None:
         yield "a kernel, because the model was fitted with a Gram matrix, which it lacks", attach
-    optimization = getattr(last, "optimization", None) or last
+    optimization = getattr(last, "optimization", None)
     for name, owner in (("alignment", last), ("optimizer", optimization)):
         if callable(getattr(owner, name, None)):
             yield f"{name}, a function", f"set {name}= before you call fit again"
 
 
-# --- what is read --------------------------------------------------------------------------------
+# --- loading -------------------------------------------------------------------------------------
 
 
 def _as_path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise ValueError(f"path={path!r} must be the path of a file")
-    given: str = os.fspath(path)
-    return Path(given)
+    return Path(path)
 
 
-def _check_file(path: Any) -> Path:
-    """Return a path if a file is there; a pipe would be waited for, and a device never ends."""
-    path = _as_path(path)
-    if path.is_file():
-        return path
-    if path.is_symlink() or path.exists():
-        raise ModelFileError(
-            f"{path} is a folder, a pipe, a device or a link to nothing: pass the path of a model "
-            "file"
-        )
-    raise FileNotFoundError(f"there is no model file {path}")
-
-
-def _check_format(content: Content, path: Path) -> None:
-    """Raise an error for any other format."""
+def _content(path: Path) -> Content:
+    """Return what a file of our format holds; a pipe would be waited for, a device never ends."""
+    if not path.is_file():
+        if path.is_symlink() or path.exists():
+            raise ModelFileError(
+                f"{path} is a folder, a pipe, a device or a link to nothing: pass the path of a "
+                "model file"
+            )
+        raise FileNotFoundError(f"there is no model file {path}")
+    content = safe_file.read(path)
     state = content.state if isinstance(content.state, dict) else {}
     if state.get("format") != FORMAT:
         raise ModelFileError(
@@ -231,6 +215,7 @@ def _check_format(content: Content, path: Path) -> None:
             f"{str(state.get('dkae'))[:20]}, and this dkae {__version__} reads {FORMAT!r}: pass a "
             "file of dkae.save, or install the version that wrote it"
         )
+    return content
 
 
 def _read(content: Content) -> Any:
@@ -246,37 +231,29 @@ def _read(content: Content) -> Any:
                 if values is not None:
                     array("p", "p").read(values, {})
                 last._stored_kernel_values = values
-            _try_out(model, last)
-    except Exception as error:  # whatever state that does not fit makes of an estimator
+            if _custom(last) is None:
+                _try_out(model, last)
+    except Exception as error:  # any error of an estimator whose state does not fit
         raise ModelFileError(f"{type(error).__name__}: {str(error)[:300]}") from error
     return model
 
 
 def _try_out(model: Any, last: Any) -> None:
-    """Map a row there and back, and evaluate the kernel: what does not fit is found here."""
-    if _custom(last) is not None:
-        return
+    """Map a row there and back, and evaluate the kernel, to find a state that does not fit."""
     first = model.steps[0][1] if isinstance(model, Pipeline) else model
     shape = getattr(first, "row_shape_", None) or (first.n_features_in_,)
     if math.prod(shape) == 0:
         raise ValueError("rows have no features")
-    row = np.zeros((1, *shape), dtype=np.float32)
-    center = getattr(first, "center_", None)
-    row = row if center is None else row + center
-    if not hasattr(last, "kernel_values"):
-        model.transform(row)
-        return
-    needs_kernel = not hasattr(last, "network_")
-    if last.kernel_ is not None or not needs_kernel:
-        model.transform(row)
+    row, center = np.zeros((1, *shape), dtype=np.float32), getattr(first, "center_", None)
+    # Without its kernel, only a network maps rows.
+    if hasattr(last, "network_") or getattr(last, "kernel_", last) is not None:
+        model.transform(row if center is None else row + center)
     if hasattr(last, "inverse_transform"):
-        codes = np.zeros((1, last.n_components_), dtype=np.float32)
-        if last.inverse_transform(codes).shape[1:] != (
-            getattr(last, "row_shape_", None) or (last.n_features_in_,)
-        ):
+        rows = last.inverse_transform(np.zeros((1, last.n_components_), dtype=np.float32))
+        if rows.shape[1:] != last.row_shape_:
             raise ValueError("codes decode to rows of another shape")
-    stored = last._stored_kernel_values
-    if last.kernel_ is not None and stored is not None:
+    stored = getattr(last, "_stored_kernel_values", None)
+    if stored is not None and last.kernel_ is not None:
         # Not compared: on another processor, a row may fall on the other side of a threshold.
         values = last.kernel_values()
         if values is None or values.shape != stored.shape:
@@ -286,11 +263,10 @@ def _try_out(model: Any, last: Any) -> None:
 # --- networks ------------------------------------------------------------------------------------
 
 
-def _custom(model: Any) -> CustomNetwork | None:
-    """Return the custom network of a model that was read, which is weights alone."""
-    network = getattr(model, "network_", None)
-    modules = network.modules() if isinstance(network, nn.Module) else ()
-    return next((m for m in modules if isinstance(m, CustomNetwork)), None)
+def _custom(last: Any) -> CustomNetwork | None:
+    """Return the weights of a custom network, which has no code yet."""
+    network = getattr(last, "network_", None)
+    return network if isinstance(network, CustomNetwork) else None
 
 
 def _attach_network(model: Any, custom: CustomNetwork, network: Any) -> None:
@@ -320,6 +296,6 @@ def _move(model: Any, device: str, target: torch.device) -> None:
     if hasattr(model, "device"):
         model.device = device
     for owner in (model, getattr(model, "decoder_", None)):
-        for value in vars(owner).values() if owner is not None else ():
-            if isinstance(value, nn.Module):
-                value.to(target)
+        network = getattr(owner, "network_", None)
+        if isinstance(network, nn.Module):
+            network.to(target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,12 +21,12 @@ from dkae.networks import Layer
 from dkae.persistence.schema import N_ROWS, Cost, Scope, Writer
 
 
-class CustomNetwork(nn.Module):
+@dataclass(frozen=True)
+class CustomNetwork:
     """The weights of a network whose code no file holds, under the name of its class."""
 
-    def __init__(self, name: str, weights: Mapping[str, Tensor]) -> None:
-        super().__init__()
-        self.name, self.weights = name, dict(weights)
+    name: str
+    weights: Mapping[str, Tensor]
 
 
 @contextmanager
@@ -81,12 +82,15 @@ def check_network(fields: Fields, scope: Scope) -> None:
 def build_network(kind: Any, fields: Fields) -> nn.Module:
     """Return the network that `network_state` describes; its parameters are these tensors."""
     with torch.device("meta"):
-        network = _blank(kind, {n: v for n, v in fields.items() if n not in ("scaling", "weights")})
+        network: nn.Module = _blank(
+            kind, {n: v for n, v in fields.items() if n not in ("scaling", "weights")}
+        )
     check_form(fields["weights"], dict(network.state_dict()), "weights:")
     network.load_state_dict(fields["weights"], assign=True)
     if fields.get("scaling") is not None:
         network.scaling = fields["scaling"]
-    return network.eval()
+    network.eval()
+    return network
 
 
 def _blank(kind: Any, config: Fields) -> Any:
@@ -114,14 +118,10 @@ def convolution_cost(fields: Fields, parts: Cost) -> Cost:
 def factory_of(network: Any) -> Any:
     """Return what builds a configured network for other rows."""
     sizes = {k: v for k, v in network.config.items() if k not in ("shape", "n_components")}
-    return partial(type(network), **sizes)
+    kind: Any = type(network)
+    return partial(kind, **sizes)
 
 
 def scaling_state(scaling: Any, writer: Writer) -> Fields:
     """Return the arrays of a scaling, and whether it scales outputs."""
     return {**scaling.state_dict(), "scales_output": scaling.scales_output}
-
-
-def custom_state(network: CustomNetwork, writer: Writer) -> Fields:
-    """Return the weights of a network, and the name of its class."""
-    return {"name": network.name, "weights": network.weights}

@@ -50,6 +50,8 @@ def _depth(forest: Fields) -> int:
 
 def check_mixtures(fields: Fields, scope: Scope) -> None:
     """Raise an error unless each mixture has weights that sum to one, and proper covariances."""
+    if any(fields[name].dtype is not torch.float64 for name in ("means", "weights", "covariances")):
+        raise ValueError("mixtures are not float64")
     sizes, weights = fields["sizes"].numpy(), fields["weights"].numpy()
     if sizes.dtype != np.int64 or sizes.sum() != len(weights):
         raise ValueError(f"the sizes of mixtures do not sum to the {len(weights)} components")
@@ -102,8 +104,10 @@ def check_row(fields: Fields, scope: Scope) -> None:
         math.prod(shape) > scope["widest"] or shape[0] != fields["n_features_in_"]
     ):
         raise ValueError(f"row_shape_ {shape} does not fit the rest")
-    for name in ("center_", "scale_", "fill_"):
-        if fields.get(name) is not None and fields[name].shape != shape:
+    for name in ("center_", "scale_", "fill_", "rows_", "landmarks_"):
+        found = fields.get(name)
+        # Another shape might be broadcast to much more than the file holds.
+        if found is not None and shape not in (found.shape, found.shape[1:]):
             raise ValueError(f"{name} does not have the shape of a row")
 
 

@@ -12,7 +12,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ Scope = dict[str, int]
 
 #: Parameters of the machine and of the call, never of a file.
 NEVER = frozenset(
-    {"cache_bytes", "callbacks", "copy", "copy_X", "device", "n_jobs", "verbose", "lower"}
+    {"cache_bytes", "callbacks", "copy", "copy_X", "device", "lower", "memory", "n_jobs", "verbose"}
 )
 #: A row may have so many features whatever a file holds.
 MAX_UNEXPLAINED = 2**22
@@ -91,26 +91,28 @@ class Spec:
         return Spec(read)
 
 
-def one_of(*values: Any) -> Spec:
-    """Return the spec of one of a few values."""
+def _checked(is_right: Callable[[Any, Scope], bool], expected: str) -> Spec:
+    """Return the spec of the values that pass a test."""
 
     def read(value: Any, scope: Scope) -> Any:
-        if not any(type(value) is type(v) and value == v for v in values):
-            raise ValueError(f"is {_short(value)}, expected one of {values}")
+        if not is_right(value, scope):
+            raise ValueError(f"is {_short(value)}, expected {expected}"[:300])
         return value
 
     return Spec(read)
+
+
+def one_of(*values: Any) -> Spec:
+    """Return the spec of one of a few values."""
+    return _checked(
+        lambda found, scope: any(type(found) is type(v) and found == v for v in values),
+        f"one of {values}",
+    )
 
 
 def text(longest: int = 1000) -> Spec:
     """Return the spec of a text."""
-
-    def read(value: Any, scope: Scope) -> Any:
-        if not isinstance(value, str) or len(value) > longest:
-            raise ValueError(f"is {_short(value)}, expected a text")
-        return value
-
-    return Spec(read)
+    return _checked(lambda v, scope: isinstance(v, str) and len(v) <= longest, "a text")
 
 
 def number(
@@ -118,26 +120,21 @@ def number(
 ) -> Spec:
     """Return the spec of a number between two bounds."""
 
-    def read(value: Any, scope: Scope) -> Any:
-        if not isinstance(value, int | float | np.number) or isinstance(value, bool):
-            raise ValueError(f"is {_short(value)}, expected a number")
-        if not may_be_infinite and not (low <= value <= high and math.isfinite(value)):
-            raise ValueError(f"is {value:.6g}, expected a number from {low} to {high}")
-        return value
+    def is_right(value: Any, scope: Scope) -> bool:
+        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        return is_number and (may_be_infinite or (low <= value <= high and math.isfinite(value)))
 
-    return Spec(read)
+    return _checked(is_right, f"a number from {low} to {high}")
 
 
 def integer(low: int = 0, high: int | str = 2**53) -> Spec:
     """Return the spec of a whole number; `high` may be a symbol."""
 
-    def read(value: Any, scope: Scope) -> Any:
-        if not isinstance(value, int | np.integer):
-            raise ValueError(f"is {_short(value)}, expected a whole number")
-        most = scope[high] if isinstance(high, str) else high
-        return number(low, most).read(value, scope)
+    def is_right(value: Any, scope: Scope) -> bool:
+        is_number = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        return is_number and low <= value <= (scope[high] if isinstance(high, str) else high)
 
-    return Spec(read)
+    return _checked(is_right, f"a whole number from {low} to {high}")
 
 
 def size(symbol: str) -> Spec:
@@ -152,51 +149,44 @@ def size(symbol: str) -> Spec:
     return Spec(read)
 
 
-@dataclass(frozen=True)
-class Entries:
-    """What the entries of an array may be."""
+def array(
+    *shape: str | int,
+    kinds: str = "f",
+    low: float = -math.inf,
+    below: float | str = math.inf,
+    may_be_infinite: bool = False,
+    is_tensor: bool = False,
+) -> Spec:
+    """Return the spec of an array of a shape in symbols; ``"?"`` is any length, () any shape.
 
-    #: NumPy's letters for the kinds of numbers, and the name of one type where it matters.
-    kinds: str = "f"
-    dtype: str | None = None
-    low: float = -math.inf
-    #: The first number, or symbol, that entries may not reach.
-    below: float | str = math.inf
-    is_positive: bool = False
-    may_be_infinite: bool = False
-
-    def check(self, found: np.ndarray[Any, Any], scope: Scope) -> None:
-        """Raise a ValueError if entries are of another type or out of range."""
-        if found.dtype.kind not in self.kinds or self.dtype not in (None, found.dtype.name):
-            raise ValueError(f"has entries of type {found.dtype}")
-        if self.may_be_infinite or not found.size:
-            return
-        if not np.isfinite(found).all():
-            raise ValueError("has NaN or infinite entries")
-        if self.is_positive and not found.min() > 0:
-            raise ValueError("has entries that are not positive")
-        below = scope[self.below] if isinstance(self.below, str) else self.below
-        if not self.low <= found.min() <= found.max() < below:
-            raise ValueError(f"has entries outside of [{self.low}, {below})")
-
-
-def array(*shape: str | int, is_tensor: bool = False, **entries: Any) -> Spec:
-    """Return the spec of an array of a shape in symbols; ``"?"`` is any length, () any shape."""
-    expected = Entries(**entries)
+    `kinds` are NumPy's letters for kinds of numbers; entries are at least `low`, and do not reach
+    `below`, a number or a symbol.
+    """
 
     def read(value: Any, scope: Scope) -> Any:
         if not isinstance(value, Tensor if is_tensor else np.ndarray):
             raise ValueError(f"is {_short(value)}, expected an array")
-        try:
-            numbers = value.detach().cpu().numpy() if is_tensor else value
-        except TypeError:
-            raise ValueError(f"has entries of type {value.dtype}") from None
         if shape:
-            _check_shape(shape, numbers.shape, scope)
-        expected.check(numbers, scope)
+            _check_shape(shape, tuple(value.shape), scope)
+        found: Any = value if isinstance(value, np.ndarray) else _numbers(value)
+        if found.dtype.kind not in kinds:
+            raise ValueError(f"has entries of type {found.dtype}")
+        if found.size and not may_be_infinite:
+            high = scope[below] if isinstance(below, str) else below
+            if not np.isfinite(found).all():
+                raise ValueError("has NaN or infinite entries")
+            if not low <= found.min() <= found.max() < high:
+                raise ValueError(f"has entries outside of [{low}, {high})")
         return value
 
     return Spec(read)
+
+
+def _numbers(tensor: Tensor) -> Any:
+    try:
+        return tensor.detach().cpu().numpy()
+    except TypeError:
+        raise ValueError(f"has entries of type {tensor.dtype}") from None
 
 
 def _check_shape(shape: tuple[str | int, ...], found: tuple[int, ...], scope: Scope) -> None:
@@ -233,13 +223,7 @@ def mapping(of: Spec) -> Spec:
 
 def instance(*kinds: str) -> Spec:
     """Return the spec of an object of one of these kinds."""
-
-    def read(value: Any, scope: Scope) -> Any:
-        if kind_of(value) not in kinds:
-            raise ValueError(f"is {_short(value)}, expected one of {', '.join(kinds)}"[:300])
-        return value
-
-    return Spec(read)
+    return _checked(lambda v, scope: kind_of(v) in kinds, f"one of {', '.join(kinds)}")
 
 
 def optional(of: Spec) -> Spec:
@@ -254,7 +238,9 @@ def _read_names(value: Any, scope: Scope) -> Any:
 
 
 FEATURE_NAMES = optional(Spec(_read_names))
-FLAG, NOTHING = one_of(True, False), one_of(None)
+REAL, TEXT, FLAG, NOTHING = number(), text(), one_of(True, False), one_of(None)
+#: A parameter that is checked where it is used.
+PLAIN = REAL | TEXT | FLAG | NOTHING | several(REAL | TEXT) | array()
 
 
 # --- classes -------------------------------------------------------------------------------------
@@ -284,23 +270,42 @@ def build_estimator(kind: Any, fields: Fields) -> Any:
     return built
 
 
+def build_of_fields(kind: Any, fields: Fields) -> Any:
+    """Make an object that is made of its fields."""
+    return kind(**fields)
+
+
 def default_cost(fields: Fields, parts: Cost) -> Cost:
     """Return the cost of the parts, and of one operation for each number and row."""
     return parts.plus(Cost(work=N_ROWS * sum(_sizes(fields))))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Schema:
     """What a file may hold of a class, and how it is built of that."""
 
     #: Module and name of the class.
     target: str
-    fields: Mapping[str, Spec]
+    #: Parameters of the constructor that are not here are `PLAIN`.
+    declared: Mapping[str, Spec]
     #: Raises a ValueError where fields that are right by themselves do not fit each other.
     check: Callable[[Fields, Scope], None] = lambda fields, scope: None
     cost: Callable[[Fields, Cost], Cost] = default_cost
     state: Callable[[Any, Writer], Fields] = estimator_state
     build: Callable[[Any, Fields], Any] = build_estimator
+
+    @cached_property
+    def target_class(self) -> Any:
+        """The class; what is imported stands in the table, never in a file."""
+        module, name = self.target.split(":")
+        return getattr(importlib.import_module(module), name)
+
+    @cached_property
+    def fields(self) -> dict[str, Spec]:
+        """All fields, in the order in which they are read."""
+        is_estimator = hasattr(self.target_class, "get_params")
+        parameters = inspect.signature(self.target_class).parameters if is_estimator else ()
+        return dict.fromkeys([p for p in parameters if p not in NEVER], PLAIN) | {**self.declared}
 
     def read(self, kind: str, fields: Fields, scope: Scope) -> Fields:
         """Return checked fields; those of `fit` are all there, or none of them."""
@@ -330,18 +335,11 @@ def is_learnt(name: str) -> bool:
     return name.endswith("_") or name.startswith("_")
 
 
-@cache
-def resolve(kind: str) -> Any:
-    """Return the class of a kind; what is imported stands in the table, never in a file."""
-    module, name = SCHEMAS[kind].target.split(":")
-    return getattr(importlib.import_module(module), name)
-
-
 def kind_of(value: Any) -> str | None:
     """Return the kind of an object, None if no file holds such; subclasses may differ."""
     name = f":{type(value).__name__}"
-    kinds = (kind for kind, schema in SCHEMAS.items() if schema.target.endswith(name))
-    return next((kind for kind in kinds if type(value) is resolve(kind)), None)
+    found = ((kind, schema) for kind, schema in SCHEMAS.items() if schema.target.endswith(name))
+    return next((kind for kind, schema in found if type(value) is schema.target_class), None)
 
 
 class Writer:
@@ -375,18 +373,11 @@ class Writer:
             raise NotPlainError(f"it is a {type(value).__name__}")
         schema = SCHEMAS[kind]
         state = schema.state(value, self)
-        _check_declared(kind, schema, state, value)
+        lost = state.keys() - schema.fields.keys() - NEVER
+        if found := [name for name in sorted(lost) if not name.startswith("_")]:
+            what = f"{found[0]}={_short(state[found[0]])}"
+            raise NotPlainError(f"a {kind} with {what} has no place in files")
         return kind, {name: state[name] for name in schema.fields if name in state}
-
-
-def _check_declared(kind: str, schema: Schema, state: Fields, value: Any) -> None:
-    """Raise an error if an object has a parameter or attribute that would be lost in silence."""
-    parameters = inspect.signature(type(value)).parameters
-    for name in sorted(state.keys() - schema.fields.keys() - NEVER):
-        default = parameters[name].default if name in parameters else inspect.Parameter.empty
-        # A newer scikit-learn may have more parameters.
-        if not (name.startswith("_") or default is state[name] or default == state[name]):
-            raise NotPlainError(f"a {kind} with {name}={_short(state[name])} has no place in files")
 
 
 class Reader:
@@ -416,7 +407,7 @@ class Reader:
         learnt = {name: v for name, v in checked.items() if is_learnt(name)}
         cost = schema.cost(checked, self._cost(learnt or checked))
         check_cost(cost, self.n_numbers)
-        built = schema.build(resolve(kind), checked)
+        built = schema.build(schema.target_class, checked)
         self._costs[id(built)] = cost
         return built
 
