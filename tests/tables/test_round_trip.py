@@ -108,21 +108,25 @@ def small_pieces(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("ending", [*ENDINGS, ".csv.gz"])
-@pytest.mark.parametrize("out", ENDINGS)
+@pytest.mark.parametrize(
+    ("ending", "out"),
+    [(".csv", ".parquet"), (".tsv", ".csv"), (".parquet", ".tsv"), (".csv.gz", ".csv")],
+)
 def test_a_stream_is_the_whole(ending, out, tmp_path):
     source = write(tmp_path / f"t{ending.removesuffix('.gz')}", LONG)
-    if ending.endswith(".gz"):
+    if ending == ".csv.gz":
         (tmp_path / "t.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
         source = str(tmp_path / "t.csv.gz")
-    pieces = list(TableReader(source, LAYOUT))
+    reader = TableReader(source, LAYOUT)
+    pieces = list(reader)
+    assert reader.n_rows == (500 if ending == ".parquet" else None)
     assert len(pieces) > 5
     assert max(len(piece.rows) for piece in pieces) < 100
     writer = open_writer(tmp_path / f"copy{out}")
     for piece in pieces:
         writer.append(piece)
     writer.close()
-    assert_same(read_table(str(tmp_path / f"copy{out}"), LAYOUT), LONG)
+    assert_same(read_table(tmp_path / f"copy{out}", LAYOUT), LONG)
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -146,17 +150,12 @@ def test_a_mapped_array_is_not_read_whole(tmp_path, small_pieces):
     assert [len(piece.rows) for piece in TableReader(source)][:2] == [33, 33]
 
 
-@pytest.mark.parametrize(("ending", "n"), [(".csv", None), (".parquet", 500), (".npy", 500)])
-def test_the_number_of_rows_is_known_except_for_text(ending, n, tmp_path):
-    assert TableReader(write(tmp_path / f"t{ending}", LONG), Layout()).n_rows == n
-
-
-@pytest.mark.parametrize("scale", [0, -1, np.nan, 1e308, 1e-308])
-def test_a_scale_out_of_range_is_an_error(scale, tmp_path):
+def test_a_scale_out_of_range_is_an_error(tmp_path):
     """Rows divided by 1e308 are zeros."""
     source = write(tmp_path / "a.npy", LONG)
-    with pytest.raises(ValueError, match=r"--scale=.* must be a number in \[1e-15, 1e\+15\]"):
-        TableReader(source, scale=scale)
+    for scale in (0, -1, np.nan, 1e308, 1e-308):
+        with pytest.raises(ValueError, match=r"--scale=.* must be a number in \[1e-15, 1e\+15\]"):
+            TableReader(source, scale=scale)
 
 
 def test_a_full_disk_names_the_folder(tmp_path, monkeypatch):
