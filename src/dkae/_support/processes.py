@@ -255,16 +255,18 @@ def joined(device: torch.device) -> Iterator[Processes]:
 
 def is_distributed() -> bool:
     """Return whether there are other processes: of torch's process group, or of torchrun."""
-    if dist.is_available() and dist.is_initialized():
-        return dist.get_world_size() > 1
-    return run_of_environment().size > 1
+    return _rank_and_size()[1] > 1
 
 
 def speaks() -> bool:
     """Return whether this process writes files and messages for all of its run."""
+    return _rank_and_size()[0] == 0
+
+
+def _rank_and_size() -> tuple[int, int]:
     if dist.is_available() and dist.is_initialized():
-        return dist.get_rank() == 0
-    return run_of_environment().rank == 0
+        return dist.get_rank(), dist.get_world_size()
+    return run_of_environment()[:2]
 
 
 def local_device(device: torch.device) -> torch.device:

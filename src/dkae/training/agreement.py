@@ -54,13 +54,11 @@ def check_same_prior(processes: Processes, prior: Gram) -> None:
         return
     check_same(processes, {"the number of rows of the Gram matrix": str(len(prior))})
     rows, columns = sample_rows(len(prior), N_ROWS), sample_rows(len(prior), N_COLUMNS)
-    parts = processes.gather_arrays({"block": read_block(prior, rows, columns)})
-    first, *others = [part["block"] for part in parts]
-    limit = ROUND_OFF * np.abs(first).max()
-    _refuse(
-        {rank: ["the kernel values of the same rows"]
-         for rank, block in enumerate(others, 1) if np.abs(block - first).max() > limit}
-    )  # fmt: skip
+    block = read_block(prior, rows, columns)
+    first = processes.first_arrays({"block": block})["block"]
+    differs = bool(np.abs(block - first).max() > ROUND_OFF * np.abs(first).max())
+    what = ["the kernel values of the same rows"]
+    _refuse({rank: what for rank, is_other in enumerate(processes.gather(differs)) if is_other})
 
 
 def check_same(processes: Processes, values: Mapping[str, str | None]) -> None:
