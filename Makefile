@@ -25,8 +25,8 @@ demo: $(READY) ## the paper's model, three maps and the study's results: demo/in
 	$(BIN)/dkae demo --out demo
 
 study: $(READY) ## every table and figure of the paper at the scale laptop: hours, and it can be interrupted
-	$(BIN)/dkae reproduce --scale laptop --out study/results/laptop
-	$(BIN)/dkae report study/results/laptop
+	$(BIN)/dkae reproduce --scale laptop --out study/results/new
+	$(BIN)/dkae report study/results/new
 
 # Waiting threads of OpenMP sleep after a short spin, unless you have decided how they wait.
 ifeq ($(GOMP_SPINCOUNT)$(OMP_WAIT_POLICY)$(OMP_NUM_THREADS),)
