@@ -141,10 +141,21 @@ def test_what_is_no_network_is_refused_and_the_former_fit_stays(
     assert model.set_params(network=own, n_components=5).transform(digits).shape == (300, 5)
 
 
-@pytest.mark.parametrize("channels", [(0,), (4, 2.5), (-1,)])
-def test_channels_are_counted(channels):
-    with pytest.raises(ValueError, match=r"each of channels=.* must be a whole number of at least"):
-        ConvolutionalAutoencoder((1, 8, 8), 2, channels=channels)
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ConvolutionalAutoencoder(64, 2), "shape=64 must be a sequence, such as a list"),
+        (lambda: ResidualAutoencoder((4, -1), 2), "each of shape=-1 must be a whole number of at"),
+        (lambda: ResidualAutoencoder((4,), None), "n_components=None must be a whole number"),
+        (lambda: ConvolutionalAutoencoder((1, 8, 8), 0), "n_components=0 must be a whole number"),
+        (lambda: ConvolutionalAutoencoder((1, 8, 8), 2**63), "n_components=.* must be at most"),
+        (lambda: ConvolutionalAutoencoder((1, 8, 8), 2, channels=3), "channels=3 must be a seque"),
+        (lambda: ConvolutionalAutoencoder((1, 8, 8), 2, channels=(4, 2.5)), "each of channels=2.5"),
+    ],
+)
+def test_sizes_are_checked(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
 
 
 def test_a_module_that_cannot_be_copied_is_asked_for_as_a_factory(digits, tiny):

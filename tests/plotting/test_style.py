@@ -121,6 +121,19 @@ def test_unusable_axes(display, ax, error, message):
         DISPLAYS[display][0].plot(ax=ax())
 
 
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: HistoryDisplay(3), ValueError, "history=3 must be a sequence, such as a list"),
+        (lambda: GramDisplay(np.eye(3)), TypeError, "grams is a ndarray: pass a mapping of titles"),
+        (lambda: ReconstructionDisplay(None), TypeError, "rows is a NoneType: pass a mapping of"),
+    ],
+)
+def test_what_cannot_be_drawn(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
 def test_classes_differ_in_colour_and_marker():
     assert len(set(CLASS_COLORS)) == len(set(CLASS_MARKERS)) == len(CLASS_COLORS) == 10
 

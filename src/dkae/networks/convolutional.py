@@ -7,7 +7,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from dkae._support.checks import check_integer
+from dkae._support.checks import check_integer, check_sequence
+from dkae.networks.protocol import check_size
 
 
 class ConvolutionalAutoencoder(nn.Module):
@@ -40,12 +41,16 @@ class ConvolutionalAutoencoder(nn.Module):
         channels: Sequence[int] = (32, 64),
     ) -> None:
         super().__init__()
+        shape, n_components = check_size(shape, n_components)
         if len(shape) != 3:
             raise ValueError(
                 f"a convolutional network maps images, but a row of X has the shape {shape}: pass "
                 "X of shape (n, channels, height, width)"
             )
-        channels = [check_integer("each of channels", n, at_least=1) for n in channels]
+        channels = [
+            check_integer("each of channels", n, at_least=1)
+            for n in check_sequence("channels", channels)
+        ]
         self.config = {"shape": list(shape), "n_components": n_components, "channels": channels}
         widths = [shape[0], *channels]
         #: Height and width before each halving, and after the last: ⌈h / 2⌉ at a time.

@@ -29,7 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dkae._support.checks import shown
+from dkae._support.checks import check_integer, check_sequence, shown
 from dkae.grams import Floats
 from dkae.statistics import Statistics
 
@@ -101,6 +101,15 @@ def _built(network: Any, known: Statistics, n_components: int, generator: torch.
             f"network={getattr(network, '__name__', _name(network))} failed as a factory "
             f"({error}): it is called with (shape, n_components, generator)"
         ) from error
+
+
+def check_size(shape: Any, n_components: Any) -> tuple[tuple[int, ...], int]:
+    """Return the shape of a row and the width of the code, checked."""
+    sides = check_sequence("shape", shape)
+    return (
+        tuple(check_integer("each of shape", n, at_least=1) for n in sides),
+        check_integer("n_components", n_components, at_least=1),
+    )
 
 
 def check_network(network: nn.Module, rows: Floats, n_components: int) -> None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from dkae._support.checks import check_integer
+from dkae.networks.protocol import check_size
 
 
 class ResidualBlock(nn.Module):
@@ -55,6 +56,7 @@ class ResidualAutoencoder(nn.Module):
         n_blocks: int = 2,
     ) -> None:
         super().__init__()
+        shape, n_components = check_size(shape, n_components)
         width = check_integer("width", width, at_least=1)
         n_blocks = check_integer("n_blocks", n_blocks, at_least=0)
         self.config = {
@@ -76,7 +78,7 @@ class ResidualAutoencoder(nn.Module):
             *(ResidualBlock(width) for _ in range(n_blocks)),
             nn.LayerNorm(width),
             nn.Linear(width, n_features),
-            nn.Unflatten(1, tuple(shape)),
+            nn.Unflatten(1, shape),
         )
 
     def encode(self, x: Tensor) -> Tensor:

@@ -96,6 +96,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
                 f"a Stack maps vectors, but a row of X has the shape {known.shape}: flatten X to "
                 "two dimensions, or pass another network="
             )
+        n_components = check_integer("n_components", n_components, at_least=1)
         hidden = hidden_sizes(self.hidden_layer_sizes, (known.n_rows, *known.shape), n_components)
         output = choose_output_activation(self.output_activation, *known.range)
         layers = self._layers([*known.shape, *hidden, n_components], output, generator)

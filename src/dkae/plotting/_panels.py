@@ -1,6 +1,6 @@
 """What the displays share: Axes to draw on, their style, and names of rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import Any, Self
 
@@ -72,6 +72,15 @@ def open_panels(ax: Any, n: int, size: tuple[float, float]) -> NDArray[np.object
     if len(given) != n:
         raise ValueError(f"ax has {len(given)} Axes for {n} panels: expected {expected}")
     return np.array(given)
+
+
+def check_named(arrays: Any, name: str) -> None:
+    """Raise unless arrays come with their names."""
+    if not isinstance(arrays, Mapping):
+        raise TypeError(
+            f"{name} is a {type(arrays).__name__}: pass a mapping of titles to arrays, such as "
+            "{'original': X}"
+        )
 
 
 def check_labels(y: Any, n: int) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkae.grams import sample_rows
 from dkae.kernels import gram_of
-from dkae.plotting._panels import Display, check_labels, names_of
+from dkae.plotting._panels import Display, check_labels, check_named, names_of
 
 #: Rows of a matrix to draw; more would be finer than the pixels of a screen.
 N_ROWS = 300
@@ -40,6 +40,7 @@ class GramDisplay(Display):
         label: str = "kernel value",
         class_name: str = "class",
     ) -> None:
+        check_named(grams, "grams")
         shapes = [np.shape(gram) for gram in grams.values()]
         n = shapes[0][0] if shapes and shapes[0] else 0
         if n == 0 or shapes != [(n, n)] * len(shapes):

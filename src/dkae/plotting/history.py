@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from sklearn.utils.validation import check_is_fitted
 
+from dkae._support.checks import check_sequence
 from dkae.plotting._panels import Display
 from dkae.plotting.style import BLUE, SOFT, VERMILLION, plain_log_ticks
 
@@ -42,9 +43,9 @@ class HistoryDisplay(Display):
     def __init__(
         self, history: Sequence[Mapping[str, Any]], *, steps_per_epoch: int | None = None
     ) -> None:
-        if not history:
+        self.history = check_sequence("history", history)
+        if not self.history:
             raise ValueError("history is empty: there is no finished epoch of training to draw")
-        self.history = history
         self.steps_per_epoch = steps_per_epoch
 
     @classmethod

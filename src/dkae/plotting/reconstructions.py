@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from dkae._support.checks import check_integer
-from dkae.plotting._panels import Display, check_labels, names_of
+from dkae.plotting._panels import Display, check_labels, check_named, names_of
 from dkae.plotting.style import CLASS_COLORS, LINE
 
 #: A square number of features, at least this many (8 × 8 pixels), is taken for an image.
@@ -43,6 +43,7 @@ class ReconstructionDisplay(Display):
         *,
         labels: Any = None,
     ) -> None:
+        check_named(rows, "rows")
         first = next(iter(rows.values()), np.empty(0))
         n = len(first)
         if n == 0 or any((len(v), np.size(v)) != (n, np.size(first)) for v in rows.values()):
