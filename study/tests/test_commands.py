@@ -209,6 +209,8 @@ def rewrite(path, **changes):
         ("seed", True),
         ("point", [0.1]),
         ("config_hash", 7),
+        ("config", None),
+        ("pictures", []),
         ("models", {"dkae": "x"}),
     ],
     ids=str,
