@@ -17,8 +17,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from dkae._support.arrays import REAL_KINDS, as_array, check_out
-from dkae._support.checks import check_choice, check_number, shown
+from dkae._support.arrays import (
+    REAL_KINDS,
+    as_array,
+    check_out,
+    finite_numbers,
+    real_numbers,
+)
+from dkae._support.checks import check_boolean, check_choice, check_number, shown
 
 #: What an array of rows has; other arrays of Python, and pandas, have more.
 _HAS = ("shape", "dtype", "__getitem__")
@@ -63,6 +69,16 @@ class RowArray:
     """
 
     dtype = np.dtype(np.float32)
+    source: Any
+    shape: tuple[int, ...]
+    scale: float = 1.0
+    missing: bool = False
+    fill: NDArray[np.float32] | None = None
+    shuffle: str = SHUFFLES[0]
+    #: What rows are centred on and divided by beyond `scale`, feature by feature.
+    _units: tuple[NDArray[Any], NDArray[Any]] | None = None
+    #: Bytes that were read since pages of a mapped file were released.
+    _n_mapped: int = 0
 
     def __init__(
         self,
@@ -73,25 +89,30 @@ class RowArray:
         fill: NDArray[Any] | None = None,
         shuffle: str | None = None,
     ) -> None:
-        is_one = isinstance(source, RowArray)  # its options still hold
-        self.source: Any = source.source if is_one else source
-        self.scale: float = check_number("scale", scale, 0, open_low=True)
-        self.scale *= source.scale if is_one else 1
-        if is_one and fill is None and source.fill is not None:
-            fill = source.fill / np.float32(scale)
-        self.shuffle = check_choice(
-            "shuffle", shuffle or (source.shuffle if is_one else "rows"), SHUFFLES
-        )
-        #: What rows are centred on and divided by beyond `scale`, feature by feature.
-        self._units = source._units if is_one else None
-        self.missing = missing or fill is not None or (is_one and source.missing)
-        self.fill = None if fill is None else np.asarray(fill, dtype=np.float32)
-        self._stored_shape = _shape_of(self.source)
-        self.shape = _shape_of(source)
-        self._kind = np.dtype(self.source.dtype)
-        if self._kind.kind not in REAL_KINDS:
-            raise ValueError(f"X has entries of type {self._kind}: pass rows of real numbers")
-        self._n_mapped = 0
+        if isinstance(source, RowArray):  # its options still hold
+            vars(self).update(vars(source))
+        else:
+            self.source = source
+            self.shape = self._stored_shape = _checked_shape(source)
+            self._kind = np.dtype(source.dtype)
+        self.scale *= check_number("scale", scale, 0, open_low=True)
+        self.missing |= check_boolean("missing", missing) or fill is not None
+        if fill is not None:
+            self.fill = self._checked_fill(fill)
+        elif self.fill is not None:
+            self.fill = self.fill / np.float32(scale)
+        if shuffle is not None:
+            self.shuffle = check_choice("shuffle", shuffle, SHUFFLES)
+
+    def _checked_fill(self, fill: Any) -> NDArray[np.float32]:
+        values, row_shape = real_numbers(fill, "fill"), self._stored_shape[1:]
+        if values.shape not in ((), row_shape):
+            raise ValueError(
+                f"fill has shape {values.shape}, but a row of X has {row_shape}: pass one value "
+                "for each feature"
+            )
+        finite_numbers(values, "fill", "pass numbers to replace missing values with")
+        return np.broadcast_to(values, row_shape).astype(np.float32)
 
     # --- an array of float32, as far as its users can tell -----------------------------------
 
@@ -115,6 +136,8 @@ class RowArray:
                 return self._read(slice(start, max(start, stop)))
             ids = np.arange(start, stop, step)
         numbers = np.asarray(ids)
+        if numbers.dtype.kind not in "bui" and numbers.size:
+            raise IndexError(f"X[{shown(ids)}] does not select rows: pass row numbers, or a slice")
         if numbers.ndim == 0:
             row: NDArray[np.float32] = self[numbers[None]][0]
             return row
@@ -377,3 +400,19 @@ def _map_of(array: Any) -> mmap.mmap | None:
 
 def _shape_of(source: Any) -> tuple[int, ...]:
     return tuple(int(n) for n in source.shape)
+
+
+def _checked_shape(source: Any) -> tuple[int, ...]:
+    """Return the shape of an array of rows of real numbers."""
+    try:
+        shape, kind = _shape_of(source), np.dtype(source.dtype)
+    except (AttributeError, TypeError) as error:
+        raise TypeError(
+            f"X, a {type(source).__name__}, cannot be read by rows: pass an array with shape, a "
+            "dtype of NumPy and indexing, such as np.load(path, mmap_mode='r')"
+        ) from error
+    if kind.kind not in REAL_KINDS:
+        raise ValueError(f"X has entries of type {kind}: pass rows of real numbers")
+    if not shape:
+        raise ValueError(f"X={shown(source)} has no rows: pass an array with a row for each sample")
+    return shape

@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -66,8 +68,6 @@ def test_bytes_are_scaled():
     rows = RowArray(pixels, scale=255)
     np.testing.assert_array_equal(rows[:], pixels.astype(np.float32) / np.float32(255))
     assert RowArray(rows, scale=2).scale == 510
-    with pytest.raises(ValueError, match="scale=0 must be a number"):
-        RowArray(pixels, scale=0)
 
 
 def test_what_is_given_is_a_copy():
@@ -86,9 +86,6 @@ def test_images_as_vectors():
 
 
 def test_what_is_an_array_of_rows(tmp_path):
-    import pandas as pd
-    import torch
-
     assert is_row_array(on_disk(X, tmp_path / "x.npy"))
     assert is_row_array(Store(X))
     assert is_row_array(RowArray(X))
@@ -187,9 +184,30 @@ def test_a_source_whose_length_changes():
         rows[:3]
 
 
-def test_a_source_of_words():
-    with pytest.raises(ValueError, match="X has entries of type <U1: pass rows of real numbers"):
-        RowArray(Store(np.array([["a"]])))
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"source": np.array([["a"]])}, "X has entries of type <U1: pass rows of real numbers"),
+        ({"source": X.tolist()}, "X, a list, cannot be read by rows: pass an array with shape, a"),
+        ({"source": torch.ones(3)}, "X, a Tensor, cannot be read by rows"),
+        ({"source": np.float64(3)}, r"X=.*3.0.* has no rows"),
+        ({"scale": 0}, "scale=0 must be a number"),
+        ({"missing": "yes"}, "missing='yes' must be True or False"),
+        ({"fill": [1, 2]}, r"fill has shape \(2,\), but a row of X has \(4,\): pass one value"),
+        ({"fill": np.full(4, np.nan)}, "fill has NaN or infinite values"),
+        ({"fill": "mean"}, "fill has entries of type"),
+        ({"shuffle": "chunk"}, "shuffle='chunk' is not known.*did you mean 'chunks'"),
+    ],
+)
+def test_parameters(params, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        RowArray(**{"source": X} | params)
+
+
+@pytest.mark.parametrize("ids", ["a", None, 1.5, [0.5]])
+def test_what_does_not_select_rows(ids):
+    with pytest.raises(IndexError, match="does not select rows: pass row numbers, or a slice"):
+        RowArray(X)[ids]
 
 
 def test_a_file_that_was_truncated(tmp_path):
