@@ -232,7 +232,10 @@ def test_kernels_of_known_rows_are_refused(kernel, gram, message, rows):
         ({"n_linear": 9}, "n_linear=9 is wider than the code, n_components=8, that it is a part"),
         ({"decoder": "rigde"}, "decoder='rigde' is not known.*did you mean 'ridge'"),
         ({"decoder": KernelRidge}, r"decoder=.*is no regressor: pass one of ridge, kernel_ridge"),
-        ({"callbacks": [Callback()]}, "callbacks came, but the decoder, RidgeDecoder, is not trained"),
+        (
+            {"callbacks": [Callback()]},
+            "callbacks came, but the decoder, RidgeDecoder, is not trained",
+        ),
     ],
     ids=str,
 )
