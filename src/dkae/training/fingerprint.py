@@ -33,14 +33,12 @@ def fingerprint(
 ) -> dict[str, Any]:
     """Return what a run depends on, before it has started; not the device, which may change."""
     state = network.state_dict().values()
+    given = vars(settings) | vars(settings.optimization)
+    del given["optimization"], given["device"]
     weights = (t.detach().cpu().numpy() for t in state if isinstance(t, Tensor))
     return {
-        # A file holds no code, and the device may change.
-        **{
-            k: described(v) if callable(v) else v
-            for k, v in vars(settings).items()
-            if k != "device"
-        },
+        # A file holds no code.
+        **{name: described(v) if callable(v) else v for name, v in given.items()},
         "network": repr(network),
         "pretrained layers": getattr(network, "n_pretrained", 0),
         "number of rows": len(X),

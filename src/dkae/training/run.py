@@ -56,11 +56,13 @@ def train(
     listeners: list[Any] = [history, *callbacks]
     if keeping is not None:  # the last one: it keeps what the others made of an epoch
         listeners.append(Checkpoint(keeping.path, keeping.run, present()))
-    engine = Engine(training_device(settings.device), settings.max_grad_norm, present())
-    if isinstance(getattr(source, "X", None), RowArray) or engine.device.type != "cpu":
+    engine = Engine(
+        training_device(settings.device), settings.optimization.max_grad_norm, present()
+    )
+    if isinstance(getattr(source, "X", None), RowArray) or device.type != "cpu":
         source = Prefetching(source)
     loss = partial(dkae_loss, measure=make_measure(settings.alignment))
-    trainer = Trainer(network, loss, source, listeners, engine, settings.optimization)
+    trainer = Trainer(network, loss, source, listeners, engine, optimization)
     interruption = None
     try:
         with engine.running():

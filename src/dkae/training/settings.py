@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -31,10 +31,7 @@ class Settings:
     input_noise: float = 0.0
     validation_fraction: float = 0.0
     device: Any = "auto"
-    optimizer: Any = "adam"
-    learning_rate: str = "onecycle"
-    learning_rate_init: float = 0.002
-    max_grad_norm: float | None = None
+    optimization: Optimization = field(default_factory=Optimization)
 
     def __post_init__(self) -> None:
         make_measure(self.alignment)
@@ -61,33 +58,27 @@ class Settings:
             raise ValueError(
                 f"optimization is a {type(given).__name__}: pass dkae.training.Optimization(...)"
             )
-        names = [field.name for field in fields(cls)]
-        values = {n: getattr(model, n) for n in names if hasattr(model, n)}
-        values |= given.get_params() | others
-        # NumPy's numbers would get into the states of optimizer and schedule, and so into files.
-        return cls(**{k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()})
-
-    @property
-    def optimization(self) -> Optimization:
-        """The optimizer and its schedule."""
-        return Optimization(
-            self.optimizer,
-            learning_rate=self.learning_rate,
-            learning_rate_init=self.learning_rate_init,
-            max_grad_norm=self.max_grad_norm,
-        )
+        names = [f.name for f in fields(cls) if hasattr(model, f.name)]
+        values = {name: getattr(model, name) for name in names} | others
+        return cls(**_plain(values | {"optimization": Optimization(**_plain(given.get_params()))}))
 
     def one_pass(self) -> Settings:
         """Return the settings of one epoch over all rows, at a rate that needs to know no end.
 
         The whole network learns in it if it learns in `fit`, and otherwise the decoder.
         """
+        endless = self.optimization.get_params() | {"learning_rate": "endless"}
         return replace(
             self,
             max_iter=int(self.max_iter > 0),
             decoder_max_iter=int(self.max_iter == 0),
             pretrain_max_iter=0,
-            learning_rate="endless",
+            optimization=Optimization(**endless),
             steps_per_epoch="samples",
             validation_fraction=0.0,
         )
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values with Python's numbers: those of NumPy would get into optimizers and files."""
+    return {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
