@@ -112,7 +112,7 @@ def kills(n: int, folder: Path) -> Counts:
     """Kill fits at random moments, resume them, and compare what they come to."""
     checkpoint.EVERY_SECONDS = 0.02  # so that many of them are killed while they write
     rng, counts, path = random.Random(0), Counter[str](), folder / "state"
-    expected = digest(make_model().fit(X))  # here: what is loaded at first use is there for all
+    expected = digest(make_model().fit(X))  # here, so that each child has all modules loaded
 
     def fit() -> str:
         return digest(make_model().fit(X, checkpoint=path))

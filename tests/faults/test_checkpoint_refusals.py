@@ -1,4 +1,4 @@
-"""States that a training does not resume from, and what is left of their files."""
+"""States that a training does not resume from, and their files afterwards."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def failing(function, at=1, error=NO_SPACE):
     return call
 
 
-#: The calls that a write makes, and who has them.
+#: The calls that a write makes, and their owners.
 CALLS = {"touch": pathlib.Path, "open": pathlib.Path, "replace": pathlib.Path, "fsync": os}
 
 

@@ -1,4 +1,4 @@
-"""Values in a file: they come back as what they were, and what does not fit is an error."""
+"""Values in a file: they come back as what they were, and a malformed one is an error."""
 
 from __future__ import annotations
 
@@ -94,22 +94,22 @@ def test_what_is_nested_too_deep_is_refused_both_ways():
 @pytest.mark.parametrize(
     ("packed", "message"),
     [
-        ({}, "of no kind"),
-        ({"x": 1}, "of no kind"),
-        ({"tuple": 1}, "of no kind"),
-        ({"tuple": [], "dict": []}, "of no kind"),
-        ({"again": -1}, "of no kind"),
-        ({"again": 0}, "of no kind"),
-        ({"float": "1"}, "of no kind"),
+        ({}, "has a type that no file"),
+        ({"x": 1}, "has a type that no file"),
+        ({"tuple": 1}, "has a type that no file"),
+        ({"tuple": [], "dict": []}, "has a type that no file"),
+        ({"again": -1}, "has a type that no file"),
+        ({"again": 0}, "has a type that no file"),
+        ({"float": "1"}, "has a type that no file"),
         ({"dict": [1]}, "not made of keys and values"),
         ({"dict": [[[1], 2]]}, "not made of keys and values"),
         ({"dict": [[None, 2]]}, "neither text nor a number"),
         ({"dict": [["a", 1], ["a", 2]]}, "a key twice"),
         ({"tensor": "b"}, "'b' is missing, or stands in two places"),
         ([{"tensor": "a"}, {"array": "a"}], "'a' is missing, or stands in two places"),
-        ({"transposed": {"tuple": []}}, "of no kind"),
+        ({"transposed": {"tuple": []}}, "has a type that no file"),
         ({"object": ["x", {}]}, "objects such as 'x' cannot stand here"),
-        ({"object": ["x"]}, "of no kind"),
+        ({"object": ["x"]}, "has a type that no file"),
         ("\ud800", "not Unicode"),
         (None, "'a' belongs to nothing"),
     ],

@@ -43,7 +43,7 @@ def handlers():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_fit_resumes_from_the_step_of_a_signal(number, rows, tiny, tmp_path, handlers, capsys):
-    """No write was due: the one of the signal is all that there is of the phase."""
+    """No write was due: the phase has only the state that the signal asked for."""
     unbroken = tiny(**PARAMS).fit(rows)
     n_steps = len(unbroken.history_) * tiny().steps_per_epoch
     for step in range(1, n_steps + 1, 3):

@@ -197,9 +197,9 @@ CHANGES = {
         "a scale for each of 10^6 rows": (
             put("scaling.scale", torch.ones(10**6, 1)), "several shapes",
         ),
-        "another kind": (with_fields(DKA, kernel_={"object": ["os.system", {}]}), "no kind of"),
+        "another kind": (with_fields(DKA, kernel_={"object": ["os.system", {}]}), "not a kind of"),
         "a kind of scikit-learn": (
-            with_fields(DKA, kernel_={"object": ["sklearn.svm.SVC", {}]}), "no kind of",
+            with_fields(DKA, kernel_={"object": ["sklearn.svm.SVC", {}]}), "not a kind of",
         ),
     },
     "pck": {
@@ -299,7 +299,7 @@ CHANGES = {
         "workers": (with_fields("RBF", n_jobs=1500), "has no 'n_jobs'"),
         "another class": (
             with_fields("GaussianProcessKernel", kernel={"object": ["CompoundKernel", {}]}),
-            "no kind of",
+            "not a kind of",
         ),
     },
     "pipeline": {

@@ -1,4 +1,4 @@
-"""What no file can hold: named in a warning, and given back after `load`."""
+"""Code and data that no file can hold: a warning names them, and they are attached after `load`."""
 
 from __future__ import annotations
 

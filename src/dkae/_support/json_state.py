@@ -106,7 +106,7 @@ class Packer:
 class Unpacker:
     """Turns JSON and tensors into values again; `build` makes an object of kind and fields.
 
-    Whatever does not fit is a ValueError. Each tensor is used once.
+    Raises a ValueError for everything else. Each tensor is used once.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class Unpacker:
                 }
                 self.built.append(self.build(kind, fields))
                 return self.built[-1]
-        raise ValueError("a value is of no kind that a file can hold")
+        raise ValueError("a value has a type that no file can hold")
 
     def _take(self, name: str) -> Tensor:
         if name not in self.tensors:

@@ -53,7 +53,7 @@ class Content(NamedTuple):
 def write(
     path: Path, state: Any, tensors: Mapping[str, Tensor], *, keep: Path | None = None
 ) -> None:
-    """Write a file that appears whole or not at all; what was there goes to `keep`, if given."""
+    """Write a file that appears whole or not at all; the old file moves to `keep`, if given."""
     content = to_bytes(state, tensors)
     with replacing(path, keep) as temporary:
         temporary.write_bytes(content)

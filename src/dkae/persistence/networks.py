@@ -31,7 +31,7 @@ class CustomNetwork:
 
 @contextmanager
 def plain_torch() -> Iterator[None]:
-    """Keep the caller's defaults of torch and its random numbers out of what is built here."""
+    """Build networks with torch's own defaults, whatever the caller has set."""
     dtype = torch.get_default_dtype()
     with (
         torch.random.fork_rng(devices=[]),

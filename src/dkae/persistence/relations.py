@@ -65,7 +65,7 @@ def check_mixtures(fields: Fields, scope: Scope) -> None:
 
 
 def check_pck(fields: Fields, scope: Scope) -> None:
-    """Raise an error unless the mixtures are those that parameters and basis speak of."""
+    """Raise an error unless the mixtures fit the parameters and the basis."""
     if "mixtures_" not in fields:
         return
     mixtures, form = fields["mixtures_"], fields["covariance_type"]

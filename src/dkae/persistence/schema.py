@@ -296,7 +296,7 @@ class Schema:
 
     @cached_property
     def target_class(self) -> Any:
-        """The class; what is imported stands in the table, never in a file."""
+        """The class; a file never names a module to import."""
         module, name = self.target.split(":")
         return getattr(importlib.import_module(module), name)
 
@@ -305,7 +305,7 @@ class Schema:
         """All fields, in the order in which they are read."""
         is_estimator = hasattr(self.target_class, "get_params")
         parameters = inspect.signature(self.target_class).parameters if is_estimator else ()
-        return dict.fromkeys([p for p in parameters if p not in NEVER], PLAIN) | {**self.declared}
+        return {**dict.fromkeys((p for p in parameters if p not in NEVER), PLAIN), **self.declared}
 
     def read(self, kind: str, fields: Fields, scope: Scope) -> Fields:
         """Return checked fields; those of `fit` are all there, or none of them."""
@@ -326,7 +326,7 @@ class Schema:
         return found
 
 
-#: All schemas by kind; `dkae.persistence.schemas` fills it.
+#: All schemas by kind, the name of a class; `dkae.persistence.schemas` fills it.
 SCHEMAS: dict[str, Schema] = {}
 
 
@@ -337,9 +337,8 @@ def is_learnt(name: str) -> bool:
 
 def kind_of(value: Any) -> str | None:
     """Return the kind of an object, None if no file holds such; subclasses may differ."""
-    name = f":{type(value).__name__}"
-    found = ((kind, schema) for kind, schema in SCHEMAS.items() if schema.target.endswith(name))
-    return next((kind for kind, schema in found if type(value) is schema.target_class), None)
+    name = type(value).__name__
+    return name if name in SCHEMAS and type(value) is SCHEMAS[name].target_class else None
 
 
 class Writer:
@@ -400,7 +399,7 @@ class Reader:
 
     def _build(self, kind: str, fields: Fields) -> Any:
         if kind not in SCHEMAS:
-            raise ValueError(f"{kind[:80]!r} is no kind of object that this version knows")
+            raise ValueError(f"{kind[:80]!r} is not a kind of object that this version knows")
         schema, scope = SCHEMAS[kind], {"widest": MAX_UNEXPLAINED + 4 * self.n_numbers}
         checked = schema.read(kind, fields, scope)
         # What a fitted object was made of takes nothing any more.
