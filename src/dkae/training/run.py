@@ -56,9 +56,8 @@ def train(
     listeners: list[Any] = [history, *callbacks]
     if keeping is not None:  # the last one: it keeps what the others made of an epoch
         listeners.append(Checkpoint(keeping.path, keeping.run, present()))
-    engine = Engine(
-        training_device(settings.device), settings.optimization.max_grad_norm, present()
-    )
+    device, optimization = training_device(settings.device), settings.optimization
+    engine = Engine(device, optimization.max_grad_norm, present())
     if isinstance(getattr(source, "X", None), RowArray) or device.type != "cpu":
         source = Prefetching(source)
     loss = partial(dkae_loss, measure=make_measure(settings.alignment))
