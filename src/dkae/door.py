@@ -30,6 +30,9 @@ MISSING = ("error", "mask")
 FEW_FEATURES = 0.1
 #: The features that a warning names have this share of the squared distances between rows.
 NAMED_SHARE = 0.9
+#: Features are warned of whose range is less than this part of their size, but no round-off of
+#: float64: products of rows keep few digits of what differs between them.
+LOST_RANGE, ROUND_OFF = 5e-5, 1e-12
 #: Features that a warning names at most.
 N_NAMED = 5
 
@@ -68,6 +71,7 @@ class Door(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
             any_shape = self._takes_any_shape
             X = check_row_array(self, X, reset=reset, any_shape=any_shape, missing=masks)
         else:
+            given = X
             with naming("X", X):
                 X = validate_data(
                     self,
@@ -79,6 +83,8 @@ class Door(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
                     ensure_all_finite="allow-nan" if masks else True,
                     allow_nd=self._takes_any_shape,
                 )
+            if reset and not sparse.issparse(X):
+                _warn_of_digits(np.asarray(given))
         if reset:
             self.row_shape_: tuple[int, ...] = tuple(X.shape[1:])
         return RowArray(X, missing=True) if sparse.issparse(X) else X
@@ -176,6 +182,21 @@ class Door(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         if isinstance(rows, RowArray):
             return rows.filled(self.fill_)
         return RowArray(rows, fill=self.fill_)
+
+
+def _warn_of_digits(rows: Any) -> None:
+    """Warn if few digits are left of what differs between rows."""
+    if rows.dtype.kind not in "iuf" or rows.dtype.itemsize <= 4:
+        return
+    low, high = (np.asarray(f.reduce(rows, axis=0), dtype=np.float64) for f in (np.fmin, np.fmax))
+    size, spread = np.fmax(np.abs(low), np.abs(high)), high - low
+    lost = (spread > ROUND_OFF * size) & (spread < LOST_RANGE * size)
+    if lost.any():
+        warn_caller(
+            f"{lost.sum()} of {lost.size} features of X range over less than {LOST_RANGE:g} of "
+            "their size, and few digits of that are kept: subtract the mean of X first, as with "
+            "StandardScaler()"
+        )
 
 
 @contextmanager

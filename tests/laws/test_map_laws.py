@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import warnings
 from itertools import chain
 
 import numpy as np
@@ -301,6 +302,19 @@ def test_features_that_carry_the_kernel_are_named(name):
         UserWarning, match=r"sees 1 effective features of 6: feature 2 has .*Set sta"
     ):
         make(name).fit(rows)
+
+
+@every_map
+@pytest.mark.filterwarnings("ignore:.*(round-off|positive semi-definite|effective features)")
+def test_digits_that_are_lost_are_warned_of(name):
+    rows = X.astype(np.float64) + 1e8
+    with pytest.warns(UserWarning, match="6 of 6 features of X range over less than 5e-05 of th"):
+        make(name).fit(rows)
+    constant = np.where(np.arange(D) < 3, 0.3, X)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*features of X range over")
+        for others in (rows - 1e8, X + np.float64(100), constant):
+            make(name).fit(others)
 
 
 # --- gaps -----------------------------------------------------------------------------------------
