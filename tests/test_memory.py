@@ -34,8 +34,9 @@ def test_peak_does_not_grow_with_the_rows(small):
 
 
 def test_computed_codes_start_from_a_sample():
-    # Kernel values of 60,000 rows with 1,000 landmarks would be 240 MB, those of 30,000 half of it.
-    assert peak_of_fit(60_000, name="nystroem") - peak_of_fit(30_000, name="nystroem") < 20e6
+    # Kernel values of 200,000 rows with 1,000 landmarks would be 800 MB. The peak is 280 to 360 MB
+    # for 30,000 rows and for 60,000: it varies with what the allocator gives back.
+    assert peak_of_fit(200_000, name="nystroem") < 500e6
 
 
 def test_transform_does_not_grow_beyond_its_codes():
