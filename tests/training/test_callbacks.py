@@ -1,4 +1,4 @@
-"""Callbacks from outside: what they are told, what they may do, and what ends a fit."""
+"""Callbacks from outside: which events they see, what they may do, and what ends a fit."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ class TestDecoderAlone:
         for mine, layer in zip(model.network_.layers, given.layers, strict=True):
             assert torch.equal(mine.weight, layer.weight)
             assert torch.equal(mine.bias, layer.bias)
-            assert layer.decoder_weight is None  # what was given is as it was
+            assert layer.decoder_weight is None  # the given network stays tied
         assert phases_of(model) == [DECODER] * 4
         assert model.history_[-1]["loss"] < 0.7 * model.history_[0]["loss"]
 

@@ -59,7 +59,7 @@ def test_a_line_when_a_phase_begins_and_one_when_it_ends(fit_logged):
 
 @pytest.mark.parametrize(("step", "n_between"), [(1, 0), (10, 6), (30, 19)])
 def test_lines_within_a_phase_have_a_least_distance(step, n_between, fit_logged):
-    """A step takes `step` seconds, and the last of 20 is told of as the end of the phase."""
+    """A step takes `step` seconds, and the last of 20 is logged as the end of the phase."""
     lines, _ = fit_logged(step=step, max_iter=4)
     assert len(lines) == 2 + n_between
 

@@ -24,7 +24,7 @@ class TestGramsOfOtherRows:
         gram = kernel.on(100 * rows)
         model = tiny().fit(rows, gram=gram)
         assert model.kernel_ is None
-        assert gram.kernel is kernel  # what was passed stays as it was
+        assert gram.kernel is kernel  # the argument stays as it was
         with pytest.raises(ValueError, match="pass gram="):
             model.score(rows)
         assert 0 < model.score(rows, gram=gram) <= 1

@@ -28,7 +28,7 @@ class Batch(NamedTuple):
 
     #: What the encoder sees, (k, ...): the rows, without gaps, with noise if that was asked for.
     inputs: Tensor
-    #: What the decoder must give back, (k, ...): the clean rows; NaN is not compared.
+    #: What the decoder should reconstruct, (k, ...): the clean rows; NaN is not compared.
     targets: Tensor
     #: The block P_k of the prior for the clean rows, (k, k); None if it was not asked for.
     prior_gram: Tensor | None
@@ -47,7 +47,7 @@ class Source(Protocol):
         """Return the next batch, with its block of the prior if asked for."""
 
     def held_out(self, with_prior: bool) -> Iterator[Batch]:
-        """Yield the rows that are held out, in blocks, without noise; none if there are none."""
+        """Yield the held-out rows, if there are any, in blocks and without noise."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return what the next batch depends on."""

@@ -300,7 +300,7 @@ def _is_equal(a: Any, b: Any) -> bool:
 
 
 def _newest(path: Path) -> tuple[dict[str, Any] | None, bool]:
-    """Return the newest state that is whole, None if there is none, and whether it is the newest.
+    """Return the newest undamaged state, or None, and whether it is that of the newest file.
 
     Only a damaged checkpoint is left for the one before: any other file belongs to someone.
     """

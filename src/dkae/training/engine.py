@@ -76,7 +76,7 @@ class Engine:
         return losses / self.processes.size
 
     def mean_of(self, held_out: Sequence[Tensor]) -> Tensor | None:
-        """Return the mean losses over all held-out rows; None if there are none."""
+        """Return the mean losses over all held-out rows, or None without such rows."""
         if self.processes.size == 1:
             return torch.stack(list(held_out)).mean(dim=0) if held_out else None
         sums = torch.zeros(4, device=self.device)  # three losses, and the number of their blocks

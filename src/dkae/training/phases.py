@@ -1,4 +1,4 @@
-"""What is trained, one phase after the other: layers alone, everything, the decoder alone.
+"""The phases of a training, in order: layers alone, the whole network, the decoder alone.
 
 Pretraining (Sections 2.1 and 4.1 of the paper) trains each layer as an autoencoder of its own, on
 the activations of the layers below it, which are frozen by then. The layers before the code layer

@@ -48,7 +48,7 @@ def train(
     callbacks: Sequence[Any] = (),
     keeping: Keeping | None = None,
 ) -> Outcome:
-    """Train a network in place, and return its history; Ctrl-C keeps what was learned.
+    """Train a network in place, and return its history; Ctrl-C keeps the steps so far.
 
     `callbacks` are those of the user and the progress bar.
     """

@@ -132,7 +132,7 @@ class Trainer:
         return self.engine.mean(_stacked(losses).detach())
 
     def evaluate(self, phase: Phase) -> dict[str, float]:
-        """Return the mean losses over the held-out rows; empty if there are none."""
+        """Return the mean losses over the held-out rows; empty without such rows."""
         phase.network.eval()
         is_aligned = phase.alignment_weight > 0
         with torch.no_grad():
