@@ -95,6 +95,8 @@ def test_leading_directions_are_those_of_the_features(seed):
     expected = psi @ V[:4].T @ V[:4] @ psi.T
     codes = NystroemFeatures(kernel, X[:20], 4).fit(X)(new)
     np.testing.assert_allclose(codes @ codes.T, expected, atol=1e-5)
+    pca = decomposition.PCA(4).fit(phi)
+    up_to_sign(NystroemFeatures(kernel, X[:20], 4, center=True).fit(X)(new), pca.transform(psi))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -92,8 +92,8 @@ class NystroemFeatures:
 
     def __call__(self, X: Any) -> NDArray[Any]:
         """Return the codes of rows, in the precision of `projection`."""
-        codes = [values @ self.projection - self.offset for values in self._chunks(X)]
-        return np.concatenate(codes)
+        offset = self.offset.astype(self.projection.dtype)
+        return np.concatenate([v @ self.projection - offset for v in self._chunks(X)])
 
     def _chunks(self, rows: Any) -> Iterator[NDArray[Any]]:
         """Yield kernel values in the precision of `projection`, of a few rows at a time."""
