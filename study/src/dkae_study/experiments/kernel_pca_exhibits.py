@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -55,28 +54,14 @@ def _draw(findings: Findings) -> Figure:
 
 
 def _draw_kernel_pca(ax: Axes, findings: Findings, part: str) -> None:
-    """Draw one curve if the recipes share their kernel PCA, else one for each of them."""
+    """Draw the curve of kernel PCA, which all recipes share: one run for each seed."""
     by_seed: dict[int, Run] = {}
     for run in findings.runs:
-        first = by_seed.setdefault(run.seed, run)
-        if first.scores["m"] != run.scores["m"]:
-            break
-        if not np.allclose(first.scores[part], run.scores[part], rtol=1e-3):
-            break
-    else:
-        _draw_with_band(ax, list(by_seed.values()), part, "kernel PCA", color=INK)
-        return
-    for recipe, look in looks_of(findings.recipes).items():
-        if chosen := findings.of(recipe):
-            label = f"kernel PCA, {recipe} recipe"
-            _draw_with_band(ax, chosen, part, label, color=look.color, ls="-.")
-
-
-def _draw_with_band(ax: Axes, runs: Sequence[Run], part: str, label: str, **look: Any) -> None:
-    m, losses = _curve(runs, part)
-    ax.plot(m, [loss.mean for loss in losses], lw=1.3, label=label, **look)
+        by_seed.setdefault(run.seed, run)
+    m, losses = _curve(list(by_seed.values()), part)
+    ax.plot(m, [loss.mean for loss in losses], lw=1.3, label="kernel PCA", color=INK)
     low, high = [loss.low for loss in losses], [loss.high for loss in losses]
-    ax.fill_between(m, low, high, color=look["color"], alpha=0.2, lw=0)
+    ax.fill_between(m, low, high, color=INK, alpha=0.2, lw=0)
 
 
 def _curve(runs: Sequence[Run], part: str) -> tuple[list[int], list[Estimate]]:
