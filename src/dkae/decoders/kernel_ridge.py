@@ -22,10 +22,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotri
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.utils.validation import check_is_fitted
 
 from dkae._support.checks import check_choice, check_integer, draw_seed
-from dkae.decoders.ridge import RidgeDecoder, check_alphas, check_pairs
+from dkae.decoders.ridge import RidgeDecoder, check_alphas, check_codes, check_pairs
 from dkae.decoders.targets import Doubles, held_out_mask
 from dkae.kernels import choose_gamma, pairwise_names
 
@@ -103,9 +102,8 @@ class KernelRidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
         """Learn the map from codes `X` to rows `y`."""
         alphas = check_alphas(self.alphas)
         check_choice("kernel", self.kernel, pairwise_names())
-        codes, rows = check_pairs(X, y)
+        codes, rows = check_pairs(self, X, y)
         codes = codes.astype(np.float64)
-        self.n_features_in_ = codes.shape[1]
         self.ridge_ = RidgeDecoder().fit(codes, rows)
         self.gamma_ = choose_gamma(self.gamma, self.kernel, codes)
         self.landmarks_ = codes[self._choose_landmarks(len(codes))]
@@ -115,8 +113,7 @@ class KernelRidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
 
     def predict(self, X: Any) -> Any:
         """Return the rows of codes."""
-        check_is_fitted(self)
-        codes = np.asarray(X, dtype=np.float64)
+        codes = check_codes(self, X).astype(np.float64, copy=False)
         z = self.ridge_.predict_scaled(codes) + self._values(codes) @ self.coef_
         return self.ridge_.targets_.restored(z)
 

@@ -16,13 +16,12 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dkae._support.checks import check_integer, check_number, draw_seed
 from dkae._support.devices import float32_math
-from dkae.decoders.ridge import Ridge, check_pairs, fit_ridge
+from dkae.decoders.ridge import Ridge, check_codes, check_pairs, fit_ridge
 from dkae.grams import Floats
 from dkae.networks import (
     ACTIVATIONS,
@@ -164,6 +163,9 @@ class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: igno
         One record for each epoch.
     """
 
+    #: Whether `y` was one number for each code.
+    _is_flat = False
+
     def __init__(
         self,
         hidden_layer_sizes: Any = "auto",
@@ -191,7 +193,9 @@ class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: igno
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the map from codes `X` to rows `y`."""
-        codes, rows = (np.asarray(a, dtype=np.float32) for a in check_pairs(X, y))
+        codes, rows = (a.astype(np.float32) for a in check_pairs(self, X, y))
+        self._is_flat = rows.ndim == 1
+        rows = rows.reshape(len(rows), -1)
         settings, seed = self.settings("auto"), draw_seed(self.random_state)
         rng = np.random.default_rng(seed)
         ids, held_out = split_rows(len(rows), self.held_out_share(len(rows)), rng)
@@ -206,9 +210,17 @@ class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: igno
 
     def predict(self, X: Any) -> Any:
         """Return the rows of codes."""
-        check_is_fitted(self)
-        codes = np.asarray(X, dtype=np.float32)
-        return map_rows(lambda c: decode_rows(self.network_, c), codes, None, ("codes", "rows"))
+        codes = check_codes(self, X)
+        rows = map_rows(self._decode, codes, None, ("codes", "rows"), dtype=codes.dtype)
+        return rows[:, 0] if self._is_flat else rows
+
+    def _decode(self, codes: Any) -> Any:
+        return decode_rows(self.network_, codes.astype(np.float32, copy=False))
+
+    @property
+    def n_iter_(self) -> int:
+        """Epochs that were trained."""
+        return len(self.history_)
 
     # --- what a map calls --------------------------------------------------------------------
 

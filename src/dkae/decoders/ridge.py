@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dkae._support.checks import check_number, check_sequence
 from dkae.decoders.targets import Doubles, Targets, held_out_mask
@@ -21,6 +21,8 @@ from dkae.statistics import Statistics
 
 #: Candidates for the strength of the ridge, as part of the mean variance of a code.
 ALPHAS = tuple(10.0 ** np.arange(-8, 2))
+#: Types of codes; others are converted to the first.
+DTYPES = (np.float64, np.float32)
 
 
 class Ridge(NamedTuple):
@@ -84,8 +86,7 @@ class RidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the map from codes `X` to rows `y`."""
         alphas = check_alphas(self.alphas)
-        codes, rows = check_pairs(X, y)
-        self.n_features_in_ = codes.shape[1]
+        codes, rows = check_pairs(self, X, y)
         self.targets_ = Targets.of(Statistics.of(rows))
         ridge = fit_ridge(codes.astype(np.float64), self.targets_.scaled(rows), alphas)
         self.code_mean_, self.code_scale_ = ridge.mean, ridge.scale
@@ -94,8 +95,8 @@ class RidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
 
     def predict(self, X: Any) -> Any:
         """Return the rows of codes."""
-        check_is_fitted(self)
-        return self.targets_.restored(self.predict_scaled(np.asarray(X)))
+        codes = check_codes(self, X)
+        return self.targets_.restored(self.predict_scaled(codes))
 
     def predict_scaled(self, codes: Any) -> Doubles:
         """Return the rows of codes in the units of `targets_`."""
@@ -112,12 +113,15 @@ def check_alphas(alphas: Any) -> list[float]:
     return [check_number("each of alphas", alpha, 0, open_low=True) for alpha in values]
 
 
-def check_pairs(X: Any, y: Any) -> tuple[Any, Any]:
-    """Return codes and rows as arrays of the same length."""
-    codes, rows = np.asarray(X), np.asarray(y)
-    if codes.ndim != 2 or len(codes) != len(rows) or len(codes) < 2:
-        raise ValueError(
-            f"X has shape {codes.shape} and y has shape {rows.shape}: pass codes, a matrix of at "
-            "least two rows, and the row of each"
-        )
+def check_pairs(decoder: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Return codes and rows as arrays of finite numbers, two of each at least."""
+    codes, rows = validate_data(
+        decoder, X, y, dtype=DTYPES, multi_output=True, y_numeric=True, ensure_min_samples=2
+    )
     return codes, rows
+
+
+def check_codes(decoder: Any, X: Any) -> Any:
+    """Return codes to decode as an array of finite numbers."""
+    check_is_fitted(decoder)
+    return validate_data(decoder, X, dtype=DTYPES, reset=False)
