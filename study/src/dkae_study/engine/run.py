@@ -48,8 +48,8 @@ def run_plan(plan: Plan, reporter: Reporter, n_jobs: int = 1) -> list[Failure]:
     with warnings.catch_warnings():
         # Every result has its losses, and the next call resumes an interrupted one.
         warnings.filterwarnings("ignore", category=ConvergenceWarning)
-        # The limit holds for all of the process: without it, what is measured while a network is
-        # trained would differ in its last digits.
+        # The limit holds for all of the process: without it, scores that are measured while a
+        # network is trained would differ in their last digits.
         with (
             owning(plan.folder / "results", f"the folder {plan.folder}"),
             threadpool_limits(1, user_api="blas"),

@@ -47,7 +47,8 @@ def _has_gpu() -> bool:
 def threads_for(n_jobs: int) -> Iterator[ThreadPoolExecutor]:
     """Give a thread for each of `n_jobs` networks, with an equal share of torch's threads.
 
-    The caller's own work has as many meanwhile. What has not begun when it leaves never will.
+    The caller's own work has as many meanwhile. Work that has not begun when the caller leaves is
+    cancelled.
     """
     n_threads = torch.get_num_threads()
     share = max(1, n_threads // n_jobs)

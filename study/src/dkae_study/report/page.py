@@ -88,10 +88,10 @@ def write_study_page(study: Study, folder: Path, page: Path | None = None) -> Pa
     Parameters
     ----------
     study : Study
-        What the results are of.
+        The study of the results.
     folder : Path
-        Where its runs left their files. They may be a part of the study: the page says what is
-        missing.
+        Where its runs left their files. They may be a part of the study: the page names missing
+        runs.
     page : Path, optional
         The page to write, by default ``index.html`` in the folder.
     """
