@@ -31,9 +31,9 @@ def fit_logged(rows, tiny, caplog, monkeypatch):
     """Return a function that fits a model and returns the lines that it logs."""
     caplog.set_level(logging.INFO, logger="dkae")
 
-    def fit(step=0.0, **params):
+    def fit(step=0.0, every_seconds=30.0, **params):
         monkeypatch.setattr(progress, "time", Clock(step))
-        model = tiny(callbacks=[LogProgress()], **params).fit(rows)
+        model = tiny(callbacks=[LogProgress(every_seconds)], **params).fit(rows)
         assert {record.name for record in caplog.records} == {"dkae"}
         plan, *lines = caplog.messages
         assert plan.startswith("DeepKernelizedAutoencoder: 64-16-5, output sigmoid, kernel 'rbf', ")

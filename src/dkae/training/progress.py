@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("dkae")
 
-#: Least time between two lines within a phase.
-EVERY_SECONDS = 30.0
-
 
 def listeners_of(callbacks: Any, verbose: object) -> list[Any]:
     """Return the callbacks of a user, and a progress bar or log if `verbose` asks for one."""
@@ -78,7 +75,16 @@ class ProgressBar(Callback):
 
 
 class LogProgress(Callback):
-    """Logs a line when a phase begins or ends, and every half minute between."""
+    """Logs a line when a phase begins or ends, and now and then between.
+
+    Parameters
+    ----------
+    every_seconds : float, default=30
+        Least time between two lines within a phase.
+    """
+
+    def __init__(self, every_seconds: float = 30.0) -> None:
+        self.every_seconds = every_seconds
 
     def on_phase_begin(self, trainer: Trainer, phase: Phase) -> None:
         self._start = self._last = time.monotonic()
@@ -90,7 +96,7 @@ class LogProgress(Callback):
     def on_step_end(self, trainer: Trainer, phase: Phase) -> None:
         self._n_steps += 1
         now = time.monotonic()
-        if now - self._last < EVERY_SECONDS or self._n_steps == self._n_wanted:
+        if now - self._last < self.every_seconds or self._n_steps == self._n_wanted:
             return
         self._last = now
         share = self._n_steps / self._n_wanted
