@@ -189,11 +189,12 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import torch
+from sklearn.base import clone
 from dkae import save
 from tests.laws.test_state_laws import CASES, X
 torch.set_num_threads(1)
 for name in sys.argv[2:]:
-    save(CASES[name].fit(X), Path(sys.argv[1]) / name)
+    save(clone(CASES[name]).fit(X), Path(sys.argv[1]) / name)
 """
 
 
