@@ -12,7 +12,7 @@ import pytest
 
 from dkae.baselines import RIVALS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "yardsticks.md"
 
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="only in the repository")
