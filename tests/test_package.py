@@ -39,52 +39,26 @@ def pins():
 # --- names ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", dkae.__all__)
-def test_public_name_resolves(name):
-    assert getattr(dkae, name) is not None
-
-
-def test_star_import_gives_the_public_names():
+def test_public_names():
     namespace = {}
-    exec("from dkae import *", namespace)
+    exec("from dkae import *", namespace)  # each of them can be loaded
     assert set(dkae.__all__) <= namespace.keys()
-
-
-def test_dir_lists_the_public_names():
     assert dir(dkae) == sorted([*dkae.__all__, "plotting"])
-
-
-def test_unknown_attribute_raises():
+    assert dkae.InvertibleNystroem is dkae.recipes.InvertibleNystroem
     with pytest.raises(AttributeError, match="module 'dkae' has no attribute 'nonsense'"):
         dkae.nonsense  # noqa: B018
-
-
-def test_unknown_import_raises():
     with pytest.raises(ImportError, match="nonsense"):
         from dkae import nonsense  # noqa: F401
 
 
-def test_public_names_are_the_objects_themselves():
-    from dkae.autoencoder import DeepKernelizedAutoencoder
-    from dkae.persistence import load, save
-
-    assert dkae.DeepKernelizedAutoencoder is DeepKernelizedAutoencoder
-    assert (dkae.load, dkae.save) == (load, save)
-
-
-def test_import_is_light():
-    code = "import sys, dkae; print({'torch', 'sklearn', 'numpy', 'scipy'} & set(sys.modules))"
-    assert run_python(code) == "set()\n"
-
-
-def test_plotting_is_loaded_when_it_is_used():
-    code = "import sys, dkae; print('matplotlib' in sys.modules); print(dkae.plotting.__name__)"
-    assert run_python(code) == "False\ndkae.plotting\n"
-
-
-def test_dir_is_light():
-    code = "import sys, dkae; dir(dkae); print('torch' in sys.modules)"
-    assert run_python(code) == "False\n"
+def test_what_is_costly_is_loaded_when_it_is_used():
+    code = """
+import sys, dkae
+dir(dkae)
+print({"torch", "sklearn", "numpy", "scipy"} & set(sys.modules))
+print(dkae.plotting.__name__)
+"""
+    assert run_python(code) == "set()\ndkae.plotting\n"
 
 
 # --- version -------------------------------------------------------------------------------------
@@ -107,9 +81,8 @@ def test_version_is_the_newest_release_of_the_changelog():
 # --- what ships ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_file_is_in_the_package(name):
-    assert (files("dkae") / name).is_file()
+def test_shipped_files_are_in_the_package():
+    assert all((files("dkae") / name).is_file() for name in SHIPPED)
 
 
 @pytest.fixture(scope="module")
@@ -124,36 +97,20 @@ def wheel_names(tmp_path_factory):
         return archive.namelist()
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_file_is_in_the_wheel(name, wheel_names):
-    assert f"dkae/{name}" in wheel_names
-
-
-def test_every_module_is_in_the_wheel(wheel_names):
+def test_the_wheel_has_the_package_and_nothing_beside_it(wheel_names):
     modules = {path.relative_to(ROOT / "src").as_posix() for path in ROOT.glob("src/**/*.py")}
-    assert modules <= set(wheel_names)
-
-
-def test_wheel_has_the_package_and_nothing_beside_it(wheel_names):
-    assert {name.split("/")[0] for name in wheel_names} == {
-        "dkae",
-        f"dkae-{dkae.__version__}.dist-info",
-    }
+    assert modules | {f"dkae/{name}" for name in SHIPPED} <= set(wheel_names)
+    tops = {name.split("/")[0] for name in wheel_names}
+    assert tops == {"dkae", f"dkae-{dkae.__version__}.dist-info"}
 
 
 # --- constraints ---------------------------------------------------------------------------------
 
 
-def test_every_constraint_is_an_exact_pin(pins):
+def test_every_constraint_is_an_exact_pin_and_stands_once(pins):
     loose = [line for line in pins if not re.fullmatch(r"[\w.-]+==\d[\w.+]*", line)]
     assert (pins != [], loose) == (True, [])
-
-
-def test_torch_is_pinned(pins):
     assert "torch==2.13.0" in pins
-
-
-def test_nothing_is_pinned_twice(pins):
     names = [normalise(line) for line in pins]
     assert len(names) == len(set(names))
 

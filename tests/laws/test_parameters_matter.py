@@ -20,7 +20,7 @@ from dkae.decoders import KernelRidgeDecoder, MLPDecoder, RidgeDecoder
 from dkae.kernels import PairwiseKernel
 from dkae.networks import ACTIVATIONS, Autoencoder, ResidualAutoencoder, Stack
 from dkae.training import Callback, Optimization
-from tests.laws.maps import MAPS, TRAINED, X, every_map, make, results
+from tests.laws.maps import MAPS, TRAINED, X, make, results
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of tiny fits and odd measures
 
@@ -176,13 +176,12 @@ def test_a_value_that_is_changed_changes_the_map(part, param, value):
         assert param in after
 
 
-@pytest.mark.parametrize("param", UNCONCERNED)
-@every_map
+@pytest.mark.parametrize(
+    ("name", "param"),
+    [(n, p) for n in MAPS for p in UNCONCERNED if p in MAPS[n].get_params(deep=False)],
+)
 def test_values_that_do_not_concern_the_map_change_no_bit(name, param):
-    base = make(name)
-    if param not in base.get_params(deep=False):
-        pytest.skip("the map has no such parameter")
-    changed = make(name, **{param: UNCONCERNED[param]})
+    base, changed = make(name), make(name, **{param: UNCONCERNED[param]})
     if param == "callbacks" and name not in TRAINED:  # nobody would call them
         with pytest.raises(ValueError, match=r"callbacks came, but the decoder, .*: set decoder="):
             changed.fit(X)
