@@ -12,7 +12,8 @@ docs/promises.md has its table. About ten minutes on two cores. Linux only: it f
             anywhere: not one is taken
 ``states``  model files and checkpoints with random edits of their JSON and their tensors, and a
             checksum that is right, each loaded *and used*: no crash, no raw error, and no more than
-            10 seconds and 300 MB + 20 times the file
+            10 seconds and 300 MB + 20 times the file; one that fails stays as ``torture-<number>``
+            in the temporary folder
 ==========  =======================================================================================
 """
 
