@@ -29,7 +29,8 @@ from dkae.door import Door, mentioning_masks
 from dkae.grams import Floats, Gram, Rows, check_block, finite_float32, read_block, sample_rows
 from dkae.intake import Intake, View
 from dkae.kernels import Kernel, gram_of, is_fitted, make_kernel
-from dkae.metrics.comparison import compare_grams
+from dkae.kernels.features import FeatureGram
+from dkae.metrics.comparison import compare
 from dkae.metrics.quality import Quality
 from dkae.rows import map_rows
 from dkae.statistics import Statistics
@@ -158,7 +159,8 @@ class KernelMap(
         check_is_fitted(self)
         prior = self.prior_gram(X) if gram is None else gram_of(gram, self._check_rows(X))
         codes = np.asarray(self.transform(X))
-        return max(0.0, compare_grams(codes, prior).centered_alignment)
+        found = compare(FeatureGram(codes, "codes"), prior, ("codes", prior.name))
+        return max(0.0, found.centered_alignment)
 
     def _measure(self, view: View, unit: Any) -> Quality:
         """Measure the fit on a sample of training rows, with their block of the prior.
