@@ -75,6 +75,18 @@ def test_same_rows_and_seed_give_the_same_bits(name, fitted, tmp_path):
     assert repr(loaded).partition("  # ")[2] == repr(model).partition("  # ")[2]
 
 
+@every_map
+def test_defaults_of_torch_do_not_matter(name, fitted):
+    torch.set_default_dtype(torch.float64)
+    try:
+        doubles = make(name).fit(X)
+        assert_same_map(doubles, fitted[name])
+    finally:
+        torch.set_default_dtype(torch.float32)
+    with torch.autocast("cpu"):
+        assert_same_map(make(name).fit(X), fitted[name])
+
+
 FORMS = {
     "list": np.ndarray.tolist,
     "table": lambda a: pd.DataFrame(a).add_prefix("feature"),
@@ -231,6 +243,18 @@ def test_a_constant_kernel_scores_0(name):
     model = make(name).fit(X)
     assert model.score(X, gram=np.ones((N, N))) == 0
     assert model.score(np.repeat(X[:1], N, axis=0), gram=P) == 0  # constant codes
+
+
+@every_map
+def test_a_kernel_that_is_constant_is_told_of(name):
+    model = make(name, kernel=lambda A, B: np.ones((len(A), len(B))))
+    if name == "kernel PCA":
+        with pytest.raises(ValueError, match="has no component of positive eigenvalue on these"):
+            model.fit(X)
+        return
+    with pytest.warns(UserWarning, match="the kernel is constant on these rows, so that codes can"):
+        model.fit(X)
+    assert model.score(X) == 0
 
 
 @every_map
