@@ -26,10 +26,18 @@ from dkae._support.processes import Processes, present, speaks
 from dkae._support.warning import warn_caller
 from dkae.attached_kernel import AttachedKernel
 from dkae.door import Door, mentioning_masks
-from dkae.grams import Floats, Gram, Rows, check_block, finite_float32, read_block, sample_rows
+from dkae.grams import (
+    FeatureGram,
+    Floats,
+    Gram,
+    Rows,
+    check_block,
+    finite_float32,
+    read_block,
+    sample_rows,
+)
 from dkae.intake import Intake, View
 from dkae.kernels import Kernel, gram_of, is_fitted, make_kernel
-from dkae.kernels.features import FeatureGram
 from dkae.metrics.comparison import compare
 from dkae.metrics.quality import Quality
 from dkae.rows import map_rows
