@@ -57,7 +57,6 @@ ROW = np.ones(3)
         (instance("SumKernel"), [], [None, "SumKernel", object()]),
         (size("d"), [0, 5], [-1, 2**60, 1.5, None]),
     ],
-    ids=str,
 )
 def test_a_spec_takes_what_is_right_and_nothing_else(spec, right, wrong):
     for value in right:

@@ -89,7 +89,7 @@ def owning(path: Path, what: str) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):
-            # Removed while it is held: a process that opened it meanwhile finds it unlinked and retries.
+            # Removed while it is held: a process that has opened it finds it unlinked and retries.
             if lock.stat().st_size == 0:
                 lock.unlink()
         held.release()
