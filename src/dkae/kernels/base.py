@@ -101,8 +101,11 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
         return values
 
     def _block(self, X: Any, Y: Any = None) -> NDArray[Any]:
+        """Return the matrix of `evaluate` for rows from anywhere."""
+        return self._evaluated(_in_memory(X, "X"), None if Y is None else _in_memory(Y, "Y"))
+
+    def _evaluated(self, X: Any, Y: Any) -> NDArray[Any]:
         """Return the matrix of `evaluate`, checked for shape."""
-        X, Y = _in_memory(X, "X"), None if Y is None else _in_memory(Y, "Y")
         gram = as_array(self.evaluate(X, Y), str(self))
         expected = (len(X), len(X if Y is None else Y))
         if gram.shape != expected:
@@ -128,7 +131,8 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
             more, they are computed for each block; with 0, always. A quarter of the memory by
             default. Kernels without features ignore it.
         """
-        return self._gram_of(as_rows(X))
+        rows = as_rows(X)
+        return self._gram_of(_checked(rows, "X") if isinstance(rows, np.ndarray) else rows)
 
     def towards(self, rows: Any) -> RowsFunction:
         """Return the function κ(·, rows) of other rows.
@@ -146,7 +150,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
 
     def _gram_of(self, described: Any) -> RowsGram:
         """Return the Gram matrix of described rows."""
-        return RowsGram(described, self._block, str(self), self)
+        return RowsGram(described, self._evaluated, str(self), self)
 
     def __add__(self, other: Kernel) -> Kernel:
         from dkae.kernels.compose import SumKernel
@@ -172,7 +176,10 @@ def _with(function: Any, describe: Callable[[Any], Any], held: Any, name: str, X
 
 
 def _in_memory(X: Any, name: str) -> NDArray[Any]:
-    rows = np.asarray(as_rows(X, name))
+    return _checked(np.asarray(as_rows(X, name)), name)
+
+
+def _checked(rows: NDArray[Any], name: str) -> NDArray[Any]:
     if rows.dtype.kind in REAL_KINDS:
         check_magnitude(rows, name)
     return rows
