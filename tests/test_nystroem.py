@@ -237,7 +237,6 @@ def test_kernels_of_known_rows_are_refused(kernel, gram, message, rows):
             "callbacks came, but the decoder, RidgeDecoder, is not trained",
         ),
     ],
-    ids=str,
 )
 def test_wrong_parameters_are_refused(params, message, rows):
     with pytest.raises((ValueError, TypeError), match=message):
