@@ -231,10 +231,10 @@ def test_kernels_of_known_rows_are_refused(kernel, gram, message, rows):
         ({"n_linear": -1}, "n_linear=-1 must be a whole number of at least 0"),
         ({"n_linear": 9}, "n_linear=9 is wider than the code, n_components=8, that it is a part"),
         ({"decoder": "rigde"}, "decoder='rigde' is not known.*did you mean 'ridge'"),
-        ({"decoder": KernelRidge}, r"decoder=.*is no regressor: pass one of ridge, kernel_ridge"),
+        ({"decoder": KernelRidge}, r"decoder=.*must be a regressor: pass one of ridge, ker"),
         (
             {"callbacks": [Callback()]},
-            "callbacks came, but the decoder, RidgeDecoder, is not trained",
+            "callbacks was passed, but the decoder, RidgeDecoder, is not trained",
         ),
     ],
 )

@@ -36,7 +36,7 @@ __version__ = "0.3.0"
 
 # Threads of OpenMP that wait sleep after a short spin; this counts if torch is not loaded yet.
 calm_spinning()
-# A library does not speak unless it is asked to: who wants its log adds a handler.
+# A library logs nothing by default: add a handler to see its messages.
 logging.getLogger("dkae").addHandler(logging.NullHandler())
 
 # Without `plotting`, which needs an extra: a star import must do without matplotlib.

@@ -356,7 +356,7 @@ class DeepKernelizedAutoencoder(KernelMap):
         self.history_, self._continued = intake.joined(outcome.records), intake.continued
         self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in outcome.records)
         self._stored_kernel_values = None  # of a file that this model may have come from
-        return self._measure(view, _as_array(getattr(network, "unit", None)))
+        return self._measure(view)
 
     # --- the map -----------------------------------------------------------------------------
 
@@ -393,7 +393,3 @@ class DeepKernelizedAutoencoder(KernelMap):
         if network is not None and next(network.parameters()).device.type != "cpu":
             state["network_"] = copy.deepcopy(network).cpu()
         return state
-
-
-def _as_array(unit: Any) -> Any:
-    return unit.detach().cpu().numpy() if isinstance(unit, torch.Tensor) else unit

@@ -23,6 +23,7 @@ from dkae.grams import Floats
 from dkae.kernels import Kernel
 from dkae.rows import RowArray, check_row_array, is_row_array, row_array
 from dkae.statistics import Statistics
+from dkae.training.loaders import is_loader
 
 #: Choices of `missing`.
 MISSING = ("error", "mask")
@@ -65,6 +66,11 @@ class Door(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         asked for.
         """
         masks = check_choice("missing", self.missing, MISSING) == "mask"
+        if is_loader(X):
+            raise ValueError(
+                "X is an iterable of batches, which only fit of a map that is trained takes: pass "
+                "an array of rows, such as a memmap, or one batch after another"
+            )
         if self._takes_any_shape and not reset:
             self._check_row_shape(X)
         if is_row_array(X):

@@ -166,24 +166,22 @@ class KernelMap(
         """
         check_is_fitted(self)
         prior = self.prior_gram(X) if gram is None else gram_of(gram, self._check_rows(X))
-        codes = np.asarray(self.transform(X))
+        return self._agreement(np.asarray(self.transform(X)), prior)
+
+    @staticmethod
+    def _agreement(codes: Floats, prior: Gram) -> float:
         found = compare(FeatureGram(codes, "codes"), prior, ("codes", prior.name))
         return max(0.0, found.centered_alignment)
 
-    def _measure(self, view: View, unit: Any) -> Quality:
-        """Measure the fit on a sample of training rows, with their block of the prior.
-
-        R² counts errors of each feature in units of `unit`.
-        """
+    def _measure(self, view: View) -> Quality:
+        """Measure the fit on a sample of training rows, with their block of the prior."""
         rows, block = self._sample(view)
         codes = map_rows(self._encode, rows)
         decoded = map_rows(self._decode, codes, None, ("codes", "rows"))
-        return self._note_quality(codes, block, rows, decoded, unit)
+        return self._note_quality(codes, block, rows, decoded)
 
-    def _note_quality(
-        self, codes: Floats, block: Floats, rows: Any, decoded: Any, unit: Any
-    ) -> Quality:
-        quality = Quality.of(codes, block, rows, decoded, 1.0 if unit is None else unit)
+    def _note_quality(self, codes: Floats, block: Floats, rows: Any, decoded: Any) -> Quality:
+        quality = Quality.of(codes, block, rows, decoded, 1.0)
         self.kernel_scale_, self.r2_ = quality.scale, quality.r2
         self.alignment_ = quality.alignment
         self.centered_alignment_ = quality.centered_alignment
@@ -373,7 +371,7 @@ class KernelMap(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # What is not of these types comes out in the first, with no float64 copy.
+        # Rows of any other type are converted to the first of these, with no float64 copy.
         tags.transformer_tags.preserves_dtype = [np.dtype(t).name for t in self._dtypes]
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "mask"

@@ -60,9 +60,9 @@ class InvertibleNystroem(KernelMap):
 
     with :math:`K = \kappa(L, L)` and V the leading directions of the Nyström features
     :math:`K^{-1/2} \kappa(L, x)` of the training rows: no other N_c directions have larger inner
-    products. The second part, a linear path, keeps what the kernel says too little of for rows to
-    be given back; it may be empty, and is so faint that inner products are the kernel's all the
-    same. A decoder learns the way back.
+    products. The second part, a linear path, keeps what the kernel says too little about to
+    reconstruct rows; it may be empty, and is so faint that it hardly changes inner products. A
+    decoder learns the way back.
 
     It needs a kernel that can be evaluated at new rows, and it holds its landmark rows. A kernel
     that is only a Gram matrix, or costly to evaluate, is for `DeepKernelizedAutoencoder`.
@@ -80,7 +80,8 @@ class InvertibleNystroem(KernelMap):
         Whether the mean of the training rows is the origin of kernel space, as in `KernelPCA`;
         inner products of codes are the centred kernel then. If not, :math:`w_0 = 0`.
     n_linear : int, optional
-        Width of the linear path, at most N_c. By default the one with the least loss of Eq. 8 on
+        Least width of the linear path, at most N_c: coordinates that the kernel has no use for
+        belong to the path too. By default the one with the least loss of Eq. 8 on
         held-out rows.
     decoder : {"auto", "ridge", "kernel_ridge", "mlp"} or regressor, default="auto"
         The way back: a closed form ("ridge", or "kernel_ridge" with landmarks of its own); "mlp",
@@ -230,13 +231,14 @@ class InvertibleNystroem(KernelMap):
     def _decoder_for(self, intake: Intake, n_rows: int, seed: int, *, is_warm: bool) -> Any:
         """Return the decoder to fit: a new one, or a copy of the present one."""
         is_auto = isinstance(self.decoder, str) and self.decoder == "auto"
-        if is_warm and is_auto and (is_trained(self.decoder_) or not intake.parts):
-            return copy.deepcopy(self.decoder_)
-        name = "mlp" if is_auto and intake.parts else self.decoder
-        decoder = make_decoder(name, n_rows, seed)
-        if is_warm and type(decoder) is type(self.decoder_):  # it goes on, as it is wanted now
-            wanted = decoder.get_params(deep=False)
-            decoder = copy.deepcopy(self.decoder_).set_params(**wanted)
+        if is_warm and is_auto:
+            decoder = copy.deepcopy(self.decoder_)
+        else:
+            name = "mlp" if is_auto and intake.parts else self.decoder
+            decoder = make_decoder(name, n_rows, seed)
+            if is_warm and type(decoder) is type(self.decoder_):  # with its present parameters
+                present = decoder.get_params(deep=False)
+                decoder = copy.deepcopy(self.decoder_).set_params(**present)
         if intake.parts and not is_trained(decoder):
             raise ValueError(
                 f"decoder={type(decoder).__name__} learns from all rows at once, and "
@@ -253,8 +255,8 @@ class InvertibleNystroem(KernelMap):
         for name, value in (("callbacks", self.callbacks), ("checkpoint", checkpoint)):
             if value is not None and (name == "checkpoint" or len(value)):
                 raise ValueError(
-                    f"{name} came, but the decoder, {type(decoder).__name__}, is not trained in "
-                    f"steps: set decoder='mlp', or leave {name} out"
+                    f"{name} was passed, but the decoder, {type(decoder).__name__}, is not "
+                    f"trained in steps: set decoder='mlp', or leave {name} out"
                 )
 
     def _compute_map(self, view: View) -> None:
@@ -360,8 +362,7 @@ class InvertibleNystroem(KernelMap):
         self.history_, self._continued = intake.joined(outcome.records), intake.continued
         self.n_iter_ = len(self.history_)
         self._stored_kernel_values = None  # of a file that this model may have come from
-        unit = learn_scaling(view.known).scale.numpy() if view.known is not None else None
-        return self._measure(view, unit)
+        return self._measure(view)
 
     # --- the map -----------------------------------------------------------------------------
 

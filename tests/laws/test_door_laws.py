@@ -318,7 +318,7 @@ MESSAGES = [
     ("autoencoder", {"verbose": "yes"}, "verbose='yes' must be a number, 0 for silence"),
     ("nystroem, ridge", {"n_linear": 4}, "n_linear=4 is wider than the code, n_components=3"),
     ("nystroem, ridge", {"decoder": "rigde"}, "decoder='rigde' is not known.*you mean 'ridge'?"),
-    ("nystroem, ridge", {"decoder": 3}, r"decoder=3 is no regressor: pass one of ridge, kernel_r"),
+    ("nystroem, ridge", {"decoder": 3}, r"decoder=3 must be a regressor: pass one of ridge"),
     ("nystroem, ridge", {"decoder__alphas": 3}, "alphas=3 must be a sequence"),
     ("nystroem, ridge", {"decoder__alphas": []}, "alphas is empty: pass at least one number"),
     ("kernel PCA", {"solver": "arpack"}, "solver='arpack' is not known: expected one of 'auto'"),

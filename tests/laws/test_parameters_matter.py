@@ -183,7 +183,7 @@ def test_a_value_that_is_changed_changes_the_map(part, param, value):
 def test_values_that_do_not_concern_the_map_change_no_bit(name, param):
     base, changed = make(name), make(name, **{param: UNCONCERNED[param]})
     if param == "callbacks" and name not in TRAINED:  # a closed form has no steps
-        with pytest.raises(ValueError, match=r"callbacks came, but the decoder, .*: set decoder="):
+        with pytest.raises(ValueError, match=r"callbacks was passed, but the decoder, .*: set dec"):
             changed.fit(X)
         return
     assert same(outcome(base, param), outcome(changed, param))

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from dkae import load, save
 from dkae.kernels import PairwiseKernel, Precomputed, ideal_kernel
-from dkae.training import Callback
+from dkae.training import Callback, EarlyStopping
 from dkae.training.loaders import is_loader
 from dkae.training.optimization import endless_factor
 from tests.laws.maps import WIDTH, D, N, P, X, Y, assert_same_map, every_trained_map, make
@@ -155,9 +155,36 @@ def test_closed_forms_learn_from_all_rows_at_once():
     assert "learns from all rows at once" in str(caught.value.__cause__)
     with pytest.raises(ValueError, match="iterable of batches needs one that learns in steps: set"):
         model.fit(Batches(X))
-    with pytest.raises(ValueError, match="checkpoint came, but the decoder, RidgeDecoder, is not"):
+    with pytest.raises(
+        ValueError, match="checkpoint was passed, but the decoder, RidgeDecoder, is"
+    ):
         model.fit(X, checkpoint="c")
     assert make("nystroem, ridge", decoder="auto").partial_fit(X).history_  # "mlp" here
+
+
+def test_a_closed_form_that_auto_chose_is_not_lost():
+    model = make("nystroem, ridge", decoder="auto", warm_start=True).fit(X)
+    with pytest.raises(ValueError, match="KernelRidgeDecoder learns from all rows at once, and pa"):
+        model.partial_fit(X)
+    with pytest.raises(ValueError, match="checkpoint was passed, but the decoder, KernelRidge"):
+        model.fit(X, checkpoint="c")
+    assert type(model.decoder_).__name__ == "KernelRidgeDecoder"
+
+
+@pytest.mark.parametrize("name", ["autoencoder", "nystroem, mlp"])
+def test_early_stopping_needs_rows_to_watch(name):
+    model = make(name, callbacks=[EarlyStopping()])
+    with pytest.raises(ValueError, match="EarlyStopping needs rows to watch, but none are held"):
+        model.partial_fit(X)
+
+
+def test_only_fit_takes_an_iterable_of_batches():
+    model = make("nystroem, mlp").fit(X)
+    for call in (model.partial_fit, model.transform, make("kernel PCA").fit):
+        with pytest.raises(
+            ValueError, match="X is an iterable of batches, which only fit of a map"
+        ):
+            call(iter([X]))
 
 
 # --- warm starts and checkpoints ------------------------------------------------------------------

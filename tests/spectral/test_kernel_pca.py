@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn import decomposition
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.model_selection import GridSearchCV
@@ -244,7 +245,7 @@ def test_what_is_refused(params, gram, message, solver):
 
 def test_gram_matrices_of_new_rows():
     model = pca(2).fit(X, gram=P)
-    with pytest.raises(ValueError, match=r"pass gram=, κ .* the 150 training rows, or fit"):
+    with pytest.raises(ValueError, match=r"pass gram= .* the 150 training rows, or fit"):
         model.transform(NEW)
     for gram in (P[:30, :-1], P[:4], P[0]):
         with pytest.raises(ValueError, match=r"gram has shape .*, expected \(30, 150\): κ betw"):
@@ -303,3 +304,17 @@ def test_a_gram_matrix_of_anything_has_a_way_back():
     model = KernelPCA(60, random_state=0).fit(X, gram=P)
     back = model.inverse_transform(model.transform(X, gram=P))
     assert np.square(back - X).mean() < 0.1 * X.var()
+
+
+def test_a_map_of_a_matrix_has_a_score():
+    P = rbf_kernel(X)
+    model, exact = pca(3).fit(X[:100], gram=P[:100, :100]), KernelPCA(3, gamma=1 / X.shape[1])
+    new = {"gram": P[100:, 100:], "cross": P[100:, :100]}
+    assert model.score(X[100:], **new) == pytest.approx(exact.fit(X[:100]).score(X[100:]), abs=1e-4)
+    with pytest.raises(ValueError, match="or cross= to score, κ between these rows and the 100 tr"):
+        model.score(X[100:], gram=new["gram"])
+
+
+def test_a_constant_kernel_is_warned_of():
+    with pytest.warns(ConvergenceWarning, match="the kernel is constant on these rows"):
+        KernelPCA(1, gamma=1e-12, center=False).fit(X)

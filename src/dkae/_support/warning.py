@@ -1,4 +1,4 @@
-"""Manners of every fit: a failure keeps the former fit, a warning points at the caller."""
+"""A failed fit leaves the estimator as it was; warnings point at the caller's line."""
 
 import sys
 import warnings

@@ -37,8 +37,8 @@ def make_decoder(decoder: Any, n_rows: int, seed: int | None = None) -> Any:
         made = DECODERS[name]()
     elif isinstance(decoder, type) or not all(hasattr(decoder, n) for n in ("fit", "predict")):
         raise ValueError(
-            f"decoder={shown(decoder)} is no regressor: pass one of {', '.join(DECODERS)}, or an "
-            "object with fit(codes, rows) and predict(codes), such as KernelRidge()"
+            f"decoder={shown(decoder)} must be a regressor: pass one of {', '.join(DECODERS)}, or "
+            "an object with fit(codes, rows) and predict(codes), such as KernelRidge()"
         )
     else:
         made = clone(decoder)

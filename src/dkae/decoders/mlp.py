@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from itertools import pairwise
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -253,8 +254,8 @@ class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: igno
             self.hidden_layer_sizes, (known.n_rows, width), codes.shape[1]
         )[::-1]  # fmt: skip
         scaling = learn_scaling(known)
-        drawn = draw_seed(self.random_state)
-        with seeded(self.random_state if isinstance(self.random_state, int) else drawn):
+        state = self.random_state
+        with seeded(int(state) if isinstance(state, Integral) else draw_seed(state)):
             network = CorrectedRidge(codes.shape[1], width, sizes, scaling, output)
         seen = scaling(torch.from_numpy(np.ascontiguousarray(rows))).nan_to_num(0.0).numpy()
         network.start_at(fit_ridge(codes.astype(np.float64), seen))

@@ -28,10 +28,12 @@ from dkae.door import mentioning_masks
 from dkae.grams import Gram, MatrixGram
 from dkae.intake import Intake, View
 from dkae.kernel_map import LOGGER, KernelMap
-from dkae.kernels import Kernel
+from dkae.kernels import Kernel, gram_of
+from dkae.metrics.quality import Quality
 from dkae.rows import map_rows
 from dkae.spectral.decomposition import SOLVERS, Components, Decomposition
 from dkae.spectral.operators import times
+from dkae.training.run import Outcome
 
 #: Rows of the data that identify a kernel.
 N_PROBES = 8
@@ -152,17 +154,19 @@ class KernelPCA(KernelMap):
     def fit_transform(self, X: Any, y: object = None, *, gram: Any = None) -> NDArray[Any]:
         """Find the components, and return the scores of the training rows, in the type of `X`."""
         with unchanged_on_failure(self), mentioning_masks():
-            return self._fit_transform(X, y, gram)
+            scores, quality = self._fit_transform(Intake(X, y, gram))
+        self._concluded(Outcome([], None), quality)
+        return scores
 
-    def _fit_transform(self, X: Any, y: object, gram: Any) -> NDArray[Any]:
+    def _fit_transform(self, intake: Intake) -> tuple[NDArray[Any], Quality]:
         self._check_params()
-        rows, seed = self._admit(Intake(X, y, gram), ALONE, is_warm=False)
-        view = self._see(Intake(X, y, gram), rows, seed)
+        rows, seed = self._admit(intake, ALONE, is_warm=False)
+        view = self._see(intake, rows, seed)
         kernel = self.kernel_
         self.rows_: NDArray[Any] | None = None
         if kernel is not None and not kernel.has_features:
             self.rows_ = np.asarray(self._kernel_rows(view.rows, kernel))
-        components = self._decompose(view, gram is not None)
+        components = self._decompose(view, intake.gram is not None)
         scores = components.scores.astype(rows.dtype, copy=False)
         self._stored_kernel_values = None  # of a file that this model may have come from
         self.eigenvalues_ = components.eigenvalues
@@ -173,16 +177,16 @@ class KernelPCA(KernelMap):
             targets = np.asarray(self._filled(view.rows))
             self.decoder_ = make_decoder(self.decoder, len(rows), seed).fit(scores, targets)
         LOGGER.info("%s: %s", type(self).__name__, self._resolved)
-        self._note_fit(view, scores)
-        return scores
+        return scores, self._note_fit(view, scores)
 
-    def _note_fit(self, view: View, scores: NDArray[Any]) -> None:
+    def _note_fit(self, view: View, scores: NDArray[Any]) -> Quality:
         sample, block = self._sample(view)
         codes = scores[self._sample_ids(view)]
         decoded = sample if self.decoder_ is None else map_rows(self._decode, codes)
-        self._note_quality(codes, block, self._without_gaps(sample), decoded, None)
+        quality = self._note_quality(codes, block, self._without_gaps(sample), decoded)
         self.r2_: Any = self.r2_ if self.decoder_ is not None else None
         self.kernel_scale_ = 1.0  # inner products of scores are values of the kernel
+        return quality
 
     def _check_params(self) -> None:
         if self.n_components is not None:
@@ -229,6 +233,24 @@ class KernelPCA(KernelMap):
             return map_rows(lambda c: self._encode(self._seen(c)), rows, out, dtype=rows.dtype)
         cross = self._check_cross_gram(gram, len(rows))
         return map_rows(lambda c: self._score(_finite(c, "gram")), cross, out, dtype=rows.dtype)
+
+    def score(self, X: Any, y: object = None, *, gram: Any = None, cross: Any = None) -> float:
+        """Return the centred alignment (CKA) of the scores with the kernel on X.
+
+        See `DeepKernelizedAutoencoder.score`.
+
+        Parameters
+        ----------
+        X, y, gram
+            Rows, ignored, and the Gram matrix of these rows.
+        cross : array of shape (n_samples, n_training_samples), optional
+            κ between these rows and the training rows, after ``fit(X, gram=P)``.
+        """
+        check_is_fitted(self)
+        if cross is None:
+            return super().score(X, y, gram=gram)
+        prior = self.prior_gram(X) if gram is None else gram_of(gram, self._check_rows(X))
+        return self._agreement(np.asarray(self.transform(X, gram=cross)), prior)
 
     @available_if(_has_decoder)  # type: ignore[untyped-decorator]
     def inverse_transform(self, X: Any, *, out: Any = None) -> Any:
@@ -279,7 +301,8 @@ class KernelPCA(KernelMap):
     def _evaluable_kernel(self) -> Kernel:
         if self.kernel_ is None:
             raise ValueError(
-                "the components come from a Gram matrix: pass gram=, κ between these rows and the "
+                "the components come from a Gram matrix: pass gram= to transform, or cross= to "
+                "score, κ between these rows and the "
                 f"{len(self.coefficients_)} training rows, or fit with kernel=Precomputed(gram, "
                 "rows=X). If the model was loaded without its kernel, call attach_kernel(kernel)"
             )

@@ -138,23 +138,23 @@ class EarlyStopping(Callback):
 
     def on_epoch_begin(self, trainer: Trainer, phase: Phase) -> None:
         if phase.is_encoder_fixed and trainer.epoch == 0:  # it has learnt already
-            self._note(trainer.evaluate(phase)["loss"], phase)
+            self._note(trainer.evaluate(phase).get("loss"), phase)
         trainer.stop |= self.epochs_without_gain >= self.patience
 
     def on_epoch_end(self, trainer: Trainer, phase: Phase, record: Record) -> None:
-        if "validation_loss" not in record:
-            raise ValueError(
-                "EarlyStopping needs rows to watch, but none are held out: set "
-                "validation_fraction to a number such as 0.1"
-            )
-        self._note(float(record["validation_loss"]), phase)
+        self._note(record.get("validation_loss"), phase)
         trainer.stop |= self.epochs_without_gain >= self.patience
 
     def on_phase_end(self, trainer: Trainer, phase: Phase) -> None:
         if self.weights is not None:
             phase.network.load_state_dict(self.weights)
 
-    def _note(self, loss: float, phase: Phase) -> None:
+    def _note(self, loss: Any, phase: Phase) -> None:
+        if loss is None:
+            raise ValueError(
+                "EarlyStopping needs rows to watch, but none are held out: set "
+                "validation_fraction to a number such as 0.1"
+            )
         gained = loss < self.loss - self.tol
         self.epochs_without_gain = 0 if gained else self.epochs_without_gain + 1
         if loss < self.loss:
