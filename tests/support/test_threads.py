@@ -82,8 +82,10 @@ def test_a_variable_of_the_environment_wins(monkeypatch, name):
 
 @pytest.mark.slow
 def test_importing_dkae_sets_the_count_that_openmp_reads():
-    code = "import dkae, sys; assert 'torch' not in sys.modules; import torch"
-    environment = {name: value for name, value in os.environ.items() if name not in DECISIONS}
+    code = "import os, sys, dkae; assert not {'torch', 'numpy'} & {*sys.modules}; import torch; "
+    code += "assert os.environ['OPENBLAS_THREAD_TIMEOUT'] == '4'"
+    ours = (*DECISIONS, "OPENBLAS_THREAD_TIMEOUT")
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
     environment |= {"OMP_DISPLAY_ENV": "verbose", "PYTHONPATH": os.pathsep.join(sys.path)}
     said = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True

@@ -22,14 +22,16 @@ _WAITING = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "OMP_NUM_THREADS")
 
 
 def calm_spinning() -> None:
-    """Let the waiting threads of GNU OpenMP sleep after a short spin.
+    """Let the waiting threads of GNU OpenMP and of OpenBLAS sleep after a short spin.
 
-    By default they spin for milliseconds, on cores that other programs may need: on a busy machine
-    a fit takes several times its CPU time. The count is read once, when torch is loaded, so call
-    this before. A variable that is set in the environment wins.
+    By default they spin for milliseconds, on cores that other programs may need, and torch's
+    threads those of NumPy's products: on a busy machine a fit takes several times its CPU time.
+    The variables are read once, when torch and NumPy are loaded, so call this before. Variables
+    that are set in the environment win.
     """
     if not any(name in os.environ for name in _WAITING):
         os.environ["GOMP_SPINCOUNT"] = "10000"
+        os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # the least: 2⁴ cycles
 
 
 def in_threads(
