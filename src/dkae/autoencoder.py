@@ -356,7 +356,8 @@ class DeepKernelizedAutoencoder(KernelMap):
         self.history_, self._continued = intake.joined(outcome.records), intake.continued
         self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in outcome.records)
         self._stored_kernel_values = None  # of a file that this model may have come from
-        return self._measure(view)
+        unit = getattr(network, "unit", 1.0)
+        return self._measure(view, unit.cpu().numpy() if isinstance(unit, torch.Tensor) else unit)
 
     # --- the map -----------------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ from dkae.intake import Intake, View
 from dkae.kernels import Kernel, gram_of, is_fitted, make_kernel
 from dkae.metrics.comparison import compare
 from dkae.metrics.quality import Quality
+from dkae.networks import learn_scaling
 from dkae.rows import map_rows
 from dkae.statistics import Statistics
 from dkae.training.agreement import check_same_inputs, check_same_presence, check_same_prior
@@ -173,15 +174,22 @@ class KernelMap(
         found = compare(FeatureGram(codes, "codes"), prior, ("codes", prior.name))
         return max(0.0, found.centered_alignment)
 
-    def _measure(self, view: View) -> Quality:
-        """Measure the fit on a sample of training rows, with their block of the prior."""
+    def _measure(self, view: View, unit: Any = None) -> Quality:
+        """Measure the fit on a sample of training rows, with their block of the prior.
+
+        R² counts errors of each feature in units of `unit`: by default, of what decoders learn.
+        """
         rows, block = self._sample(view)
         codes = map_rows(self._encode, rows)
         decoded = map_rows(self._decode, codes, None, ("codes", "rows"))
-        return self._note_quality(codes, block, rows, decoded)
+        return self._note_quality(codes, block, rows, decoded, unit)
 
-    def _note_quality(self, codes: Floats, block: Floats, rows: Any, decoded: Any) -> Quality:
-        quality = Quality.of(codes, block, rows, decoded, 1.0)
+    def _note_quality(
+        self, codes: Floats, block: Floats, rows: Any, decoded: Any, unit: Any = None
+    ) -> Quality:
+        if unit is None:
+            unit = learn_scaling(Statistics.of(rows)).scale.numpy()
+        quality = Quality.of(codes, block, rows, decoded, unit)
         self.kernel_scale_, self.r2_ = quality.scale, quality.r2
         self.alignment_ = quality.alignment
         self.centered_alignment_ = quality.centered_alignment

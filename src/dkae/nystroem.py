@@ -15,7 +15,7 @@ from dkae._support.arrays import check_magnitude
 from dkae._support.checks import check_boolean, check_integer, shown
 from dkae._support.devices import float32_math
 from dkae._support.processes import Processes, joined
-from dkae._support.warning import unchanged_on_failure
+from dkae._support.warning import unchanged_on_failure, warn_caller
 from dkae.decoders import is_trained, make_decoder
 from dkae.door import mentioning_masks
 from dkae.grams import Floats, sample_rows
@@ -231,9 +231,15 @@ class InvertibleNystroem(KernelMap):
     def _decoder_for(self, intake: Intake, n_rows: int, seed: int, *, is_warm: bool) -> Any:
         """Return the decoder to fit: a new one, or a copy of the present one."""
         is_auto = isinstance(self.decoder, str) and self.decoder == "auto"
-        if is_warm and is_auto:
+        if is_warm and is_auto and (is_trained(self.decoder_) or not intake.parts):
             decoder = copy.deepcopy(self.decoder_)
         else:
+            if is_warm and is_auto:
+                warn_caller(
+                    f"{type(self.decoder_).__name__} learns from all rows at once: partial_fit "
+                    "replaces it by a decoder that learns in steps, from these rows on. Set "
+                    "decoder='mlp' before fit to keep what fit has learned"
+                )
             name = "mlp" if is_auto and intake.parts else self.decoder
             decoder = make_decoder(name, n_rows, seed)
             if is_warm and type(decoder) is type(self.decoder_):  # with its present parameters
