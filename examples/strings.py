@@ -1,4 +1,4 @@
-"""Strings are not vectors: a kernel of edit distances, and vectors that the decoder can give back.
+"""Strings are not vectors: a kernel of edit distances, and vectors that the decoder restores.
 
 The Gram matrix comes from anywhere, here from the edit distance of words; X is any vector
 description of the same objects, here how often each letter occurs. The codes then carry the edit

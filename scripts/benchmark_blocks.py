@@ -166,7 +166,7 @@ _SCORES = {"alignment_loss": "L_c", "one_minus_cka": "1 − CKA", "one_minus_r2"
 
 
 def _of_recipes() -> dict[tuple[str, str, str], list[dict[str, Any]]]:
-    """Return what was measured for each data set, kernel and method, a dictionary a seed."""
+    """Return the records of each data set, kernel and method, a dictionary a seed."""
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for name, record in benchmark("recipes").items():
         data, kernel, method, _ = name.split(" / ")

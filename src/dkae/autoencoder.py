@@ -107,7 +107,7 @@ class DeepKernelizedAutoencoder(KernelMap):
         defaults are Adam with at most 0.002 on a one-cycle schedule.
     input_noise : float, default=0.0
         After pretraining the encoder sees each row with Gaussian noise of a random standard
-        deviation up to this; the decoder must give back the clean row, and the prior is that of the
+        deviation up to this; the decoder must restore the clean row, and the prior is that of the
         clean row. In the units of X, or in standard deviations with `standardize`.
     validation_fraction : float, default=0.0
         Share of the rows, 10,000 at most, that nothing is fitted to: they are evaluated after each
@@ -351,7 +351,7 @@ class DeepKernelizedAutoencoder(KernelMap):
     def _take_over(
         self, network: nn.Module, view: View, intake: Intake, outcome: Outcome
     ) -> Quality:
-        """Keep what was learned, and measure it."""
+        """Store the trained parts, and measure the fit."""
         self.network_, self.n_components_ = network, int(self.n_components)
         self.history_, self._continued = intake.joined(outcome.records), intake.continued
         self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in outcome.records)

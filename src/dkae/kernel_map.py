@@ -147,7 +147,7 @@ class KernelMap(
 
         .. math:: A(HCH, HPH), \qquad C_{ij} = c(x_i)^\top c(x_j), \quad P_{ij} = \kappa(x_i, x_j)
 
-        Constant codes score 0, and so do all codes beside a constant kernel. Time is O(n²), memory
+        Constant codes score 0, and so do all codes for a constant kernel. Time is O(n²), memory
         is not: the matrices are read tile by tile.
 
         Use it in ``GridSearchCV`` for parameters of the map: N_c, layers, λ, epochs. **It cannot

@@ -363,7 +363,7 @@ class InvertibleNystroem(KernelMap):
             return outcome
 
     def _take_over(self, decoder: Any, view: View, intake: Intake, outcome: Outcome) -> Quality:
-        """Keep what was learned, and measure it."""
+        """Store the fitted parts, and measure the fit."""
         self.decoder_ = decoder
         self.history_, self._continued = intake.joined(outcome.records), intake.continued
         self.n_iter_ = len(self.history_)

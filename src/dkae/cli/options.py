@@ -40,7 +40,7 @@ def example(*commands: str, note: str = "") -> str:
 def column_options(label: str = "", index: str = "") -> Callable[[Command], Command]:
     """Add --columns, --drop, --label and --index.
 
-    The arguments say what happens to the label and the index, which are not features.
+    The arguments describe how the label and the index are treated, which are not features.
     """
     columns = "such as a,b,c, by name or by position from 0"
     texts = {

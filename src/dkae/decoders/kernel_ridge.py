@@ -2,7 +2,7 @@ r"""Kernel ridge regression from codes to rows, on landmark codes: closed form, 
 
 Linear ridge regression comes first, on standardised codes, because a kernel of distances does not
 see faint coordinates. With a kernel l on codes, m landmarks among them (all codes, if there are
-few) and Z what is left of the standardised rows,
+few) and Z the residuals of the standardised rows,
 
 .. math:: \hat z(c) = \text{ridge}(c) + l(c, L)\, A, \qquad
     A = \bigl(l(L, C)\, l(C, L) + \alpha\, l(L, L)\bigr)^{-1} l(L, C)\, Z ,
