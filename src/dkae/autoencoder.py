@@ -14,8 +14,7 @@ from dkae._support.devices import float32_math
 from dkae._support.processes import joined
 from dkae._support.warning import unchanged_on_failure
 from dkae.alignment import check_width
-from dkae.door import mentioning_masks
-from dkae.intake import Batches, Intake, Part, View
+from dkae.fit_input import FitInput, LoaderInput, PartInput, TrainingData
 from dkae.kernel_map import LOGGER, KernelMap
 from dkae.metrics.quality import Quality
 from dkae.networks import (
@@ -28,6 +27,7 @@ from dkae.networks import (
     seeded,
     summary_of,
 )
+from dkae.preprocessing import mentioning_masks
 from dkae.training import FINE_TUNING, Optimization
 from dkae.training.batches import Source
 from dkae.training.loaders import is_loader
@@ -257,7 +257,7 @@ class DeepKernelizedAutoencoder(KernelMap):
             one fit, not for a search. Once the model is saved, `dkae.training.remove_checkpoint`
             removes both.
         """
-        kind = Batches if is_loader(X) else Intake
+        kind = LoaderInput if is_loader(X) else FitInput
         is_warm = check_boolean("warm_start", self.warm_start) and self.__sklearn_is_fitted__()
         return self._fit(kind(X, y, gram, checkpoint), is_warm=is_warm)
 
@@ -281,48 +281,48 @@ class DeepKernelizedAutoencoder(KernelMap):
         """
         is_warm = self.__sklearn_is_fitted__()
         former = (self.history_, self._continued) if is_warm else ([], None)
-        return self._fit(Part(X, y, gram, *former), is_warm=is_warm)
+        return self._fit(PartInput(X, y, gram, *former), is_warm=is_warm)
 
-    def _fit(self, intake: Intake, *, is_warm: bool) -> Self:
+    def _fit(self, fit_input: FitInput, *, is_warm: bool) -> Self:
         with unchanged_on_failure(self), mentioning_masks(), float32_math():
-            settings = intake.settings(Settings.of(self))
-            callbacks = [*listeners_of(self.callbacks, self.verbose), *intake.callbacks()]
+            settings = fit_input.settings(Settings.of(self))
+            callbacks = [*listeners_of(self.callbacks, self.verbose), *fit_input.callbacks()]
             device = training_device(self.device)
             with joined(device) as processes:
-                rows, seed = self._admit(intake, processes, is_warm=is_warm)
+                rows, seed = self._check_input(fit_input, processes, is_warm=is_warm)
                 fraction = settings.validation_fraction
-                view = self._see(intake, rows, seed, fraction=fraction, is_warm=is_warm)
-                network = self._network_for(view, settings)
-                source = intake.source(view, settings, device, processes, fill=self.fill_)
-                with intake.keeping(network, view, settings) as keeping:
-                    outcome = self._train(network, view, settings, source, callbacks, keeping)
-                quality = self._take_over(network, view, intake, outcome)
-        return self._concluded(outcome, quality if intake.is_last else None)
+                data = self._prepare(fit_input, rows, seed, fraction=fraction, is_warm=is_warm)
+                network = self._network_for(data, settings)
+                source = fit_input.source(data, settings, device, processes, fill=self.fill_)
+                with fit_input.keeping(network, data, settings) as keeping:
+                    outcome = self._train(network, data, settings, source, callbacks, keeping)
+                quality = self._store(network, data, fit_input, outcome)
+        return self._finish(outcome, quality if fit_input.is_last else None)
 
     # --- the steps of fit --------------------------------------------------------------------
 
-    def _network_for(self, view: View, settings: Settings) -> nn.Module:
+    def _network_for(self, data: TrainingData, settings: Settings) -> nn.Module:
         """Return the network to train: a new one, or a copy of the present one."""
         n_components = check_integer("n_components", self.n_components, at_least=1)
-        rows = np.asarray(self._without_gaps(view.rows[:2]))
-        if view.known is None:  # the model keeps its own until training has succeeded
+        rows = np.asarray(self._without_gaps(data.rows[:2]))
+        if data.known is None:  # the model keeps its own until training has succeeded
             network: nn.Module = copy.deepcopy(self.network_)
         else:
-            generator = torch.Generator().manual_seed(view.seed)
+            generator = torch.Generator().manual_seed(data.seed)
             given = Stack() if self.network is None else self.network
-            network = build_network(given, view.known, n_components, generator)
-            with seeded(view.seed + 1):  # lazy modules draw their weights at the first rows
+            network = build_network(given, data.known, n_components, generator)
+            with seeded(data.seed + 1):  # lazy modules draw their weights at the first rows
                 check_network(network, rows, n_components)
-        self._check_plan(network, view, settings)
+        self._check_plan(network, data, settings)
         if settings.decoder_max_iter:
             check_decoder(network, rows)
         return network
 
-    def _check_plan(self, network: nn.Module, view: View, settings: Settings) -> None:
+    def _check_plan(self, network: nn.Module, data: TrainingData, settings: Settings) -> None:
         """Raise if the encoder would stay as it was drawn; warn of codes that are too narrow."""
         if settings.alignment_weight > 0 and settings.max_iter:
-            check_width(self.alignment, self.n_components, min(self.batch_size, len(view.rows)))
-        is_trained = view.known is None or isinstance(self.network, nn.Module)
+            check_width(self.alignment, self.n_components, min(self.batch_size, len(data.rows)))
+        is_trained = data.known is None or isinstance(self.network, nn.Module)
         is_trained |= getattr(network, "is_pretrained", False)
         if not (is_trained or settings.max_iter or settings.pretrain_max_iter):
             raise ValueError(
@@ -333,7 +333,7 @@ class DeepKernelizedAutoencoder(KernelMap):
     def _train(
         self,
         network: nn.Module,
-        view: View,
+        data: TrainingData,
         settings: Settings,
         source: Source,
         callbacks: list[Any],
@@ -345,19 +345,19 @@ class DeepKernelizedAutoencoder(KernelMap):
         self.steps_per_epoch_ = source.n_steps
         # For dropout and its like. Our own networks have none, and fits in threads need not wait.
         is_deterministic = getattr(network, "is_deterministic", False)
-        with seeded(None if is_deterministic else view.seed + 2):
+        with seeded(None if is_deterministic else data.seed + 2):
             return train(network, phases, source, settings, callbacks, keeping)
 
-    def _take_over(
-        self, network: nn.Module, view: View, intake: Intake, outcome: Outcome
+    def _store(
+        self, network: nn.Module, data: TrainingData, fit_input: FitInput, outcome: Outcome
     ) -> Quality:
         """Store the trained parts, and measure the fit."""
         self.network_, self.n_components_ = network, int(self.n_components)
-        self.history_, self._continued = intake.joined(outcome.records), intake.continued
+        self.history_, self._continued = fit_input.joined(outcome.records), fit_input.continued
         self.n_iter_ = sum(record["phase"] == FINE_TUNING for record in outcome.records)
         self._stored_kernel_values = None  # of a file that this model may have come from
         unit = getattr(network, "unit", 1.0)
-        return self._measure(view, unit.cpu().numpy() if isinstance(unit, torch.Tensor) else unit)
+        return self._measure(data, unit.cpu().numpy() if isinstance(unit, torch.Tensor) else unit)
 
     # --- the map -----------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 A kernel map has codes c(x) whose inner products approximate a kernel, and a way back from codes to
 rows. A subclass fits itself and maps one chunk of rows in memory there (`_encode`) and back
-(`_decode`). Rows enter and leave by the door (`dkae.door`).
+(`_decode`). Rows enter and leave by `dkae.preprocessing`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dkae._support.devices import float32_math
 from dkae._support.processes import Processes, present, speaks
 from dkae._support.warning import warn_caller
 from dkae.attached_kernel import AttachedKernel
-from dkae.door import Door, mentioning_masks
+from dkae.fit_input import FitInput, TrainingData
 from dkae.grams import (
     FeatureGram,
     Floats,
@@ -36,16 +36,16 @@ from dkae.grams import (
     read_block,
     sample_rows,
 )
-from dkae.intake import Intake, View
 from dkae.kernels import Kernel, gram_of, is_fitted, make_kernel
 from dkae.metrics.comparison import compare
 from dkae.metrics.quality import Quality
 from dkae.networks import learn_scaling
+from dkae.preprocessing import Preprocessing, mentioning_masks
 from dkae.rows import map_rows
 from dkae.statistics import Statistics
-from dkae.training.agreement import check_same_inputs, check_same_presence, check_same_prior
 from dkae.training.callbacks import Record
 from dkae.training.loaders import check_loader_wishes
+from dkae.training.rank_checks import check_same_inputs, check_same_presence, check_same_prior
 from dkae.training.run import Outcome
 
 LOGGER = logging.getLogger("dkae")
@@ -58,7 +58,7 @@ class KernelMap(
     AttachedKernel,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]  # scikit-learn is untyped
     TransformerMixin,  # type: ignore[misc]
-    Door,
+    Preprocessing,
 ):
     """Base class of the maps."""
 
@@ -174,12 +174,12 @@ class KernelMap(
         found = compare(FeatureGram(codes, "codes"), prior, ("codes", prior.name))
         return max(0.0, found.centered_alignment)
 
-    def _measure(self, view: View, unit: Any = None) -> Quality:
+    def _measure(self, data: TrainingData, unit: Any = None) -> Quality:
         """Measure the fit on a sample of training rows, with their block of the prior.
 
         R² counts errors of each feature in units of `unit`: by default, of what decoders learn.
         """
-        rows, block = self._sample(view)
+        rows, block = self._sample(data)
         codes = map_rows(self._encode, rows)
         decoded = map_rows(self._decode, codes, None, ("codes", "rows"))
         return self._note_quality(codes, block, rows, decoded, unit)
@@ -195,16 +195,16 @@ class KernelMap(
         self.centered_alignment_ = quality.centered_alignment
         return quality
 
-    def _sample(self, view: View) -> tuple[Any, Floats]:
+    def _sample(self, data: TrainingData) -> tuple[Any, Floats]:
         """Return a few training rows, and their block of the prior."""
-        ids = self._sample_ids(view)
-        return view.rows[ids], read_block(view.prior, ids)
+        ids = self._sample_ids(data)
+        return data.rows[ids], read_block(data.prior, ids)
 
-    def _sample_ids(self, view: View) -> Rows:
-        ids: Rows = np.sort(view.ids[sample_rows(len(view.ids), N_SAMPLE_ROWS)])
+    def _sample_ids(self, data: TrainingData) -> Rows:
+        ids: Rows = np.sort(data.ids[sample_rows(len(data.ids), N_SAMPLE_ROWS)])
         return ids
 
-    def _concluded(self, outcome: Outcome, quality: Quality | None) -> Self:
+    def _finish(self, outcome: Outcome, quality: Quality | None) -> Self:
         """Warn of an interruption or a bad fit, and return the model."""
         if outcome.interruption is not None:
             try:
@@ -221,17 +221,19 @@ class KernelMap(
 
     # --- the kernel --------------------------------------------------------------------------
 
-    def _admit(self, intake: Intake, processes: Processes, *, is_warm: bool) -> tuple[Any, int]:
-        """Return the rows of an intake, checked, and the seed of the fit."""
+    def _check_input(
+        self, fit_input: FitInput, processes: Processes, *, is_warm: bool
+    ) -> tuple[Any, int]:
+        """Return the rows of the input, checked, and the seed of the fit."""
         check_same_presence(
             processes,
-            batches=not intake.is_shared,
+            batches=not fit_input.is_shared,
             fitted=is_warm,
-            gram=intake.gram,
-            y=intake.y,
-            checkpoint=intake.checkpoint,
+            gram=fit_input.gram,
+            y=fit_input.y,
+            checkpoint=fit_input.checkpoint,
         )
-        if not intake.is_shared:
+        if not fit_input.is_shared:
             check_loader_wishes(**{"missing='mask'": self.missing == "mask"})
         if is_warm and self.n_components != self.n_components_:
             raise ValueError(
@@ -239,42 +241,48 @@ class KernelMap(
                 f"{self.n_components_}: set n_components={self.n_components_}, or fit anew with "
                 "warm_start=False"
             )
-        rows = self._check_rows(intake.open(processes, self.random_state), reset=not is_warm)
+        rows = self._check_rows(fit_input.open(processes, self.random_state), reset=not is_warm)
         if len(rows) < 2:
             raise ValueError(f"X has {len(rows)} row: a fit needs at least 2, pass more rows")
-        if intake.is_shared and processes.size > 1:
-            check_same_inputs(processes, self.get_params(), rows, intake.y)
+        if fit_input.is_shared and processes.size > 1:
+            check_same_inputs(processes, self.get_params(), rows, fit_input.y)
         return rows, processes.first(draw_seed(self.random_state))
 
-    def _see(
-        self, intake: Intake, rows: Any, seed: int, *, fraction: float = 0.0, is_warm: bool = False
-    ) -> View:
+    def _prepare(
+        self,
+        fit_input: FitInput,
+        rows: Any,
+        seed: int,
+        *,
+        fraction: float = 0.0,
+        is_warm: bool = False,
+    ) -> TrainingData:
         """Learn units and kernel from the training rows; return what the map sees.
 
         Nothing is fitted to the `fraction` of the rows that is held out. If the fit goes on, the
         present units and kernel stay.
         """
-        rng = intake.rng(seed, present().rank)
-        ids, held_out = intake.split(len(rows), fraction, rng)
+        rng = fit_input.rng(seed, present().rank)
+        ids, held_out = fit_input.split(len(rows), fraction, rng)
         known = None if is_warm else self._learn_units(Statistics.of(rows, ids))
         seen = self._lazily_seen(rows)
         if known is None:
-            prior = self._present_prior(seen, intake.gram)
+            prior = self._present_prior(seen, fit_input.gram)
         else:
-            prior = self._fit_prior(seen, intake.y, intake.gram, ids)
-            known = known._replace(n_rows=intake.n_parts * known.n_rows)
-        view = View(seen, prior, ids, held_out, known, seed, rng, self._seen)
+            prior = self._fit_prior(seen, fit_input.y, fit_input.gram, ids)
+            known = known._replace(n_rows=fit_input.n_parts * known.n_rows)
+        data = TrainingData(seen, prior, ids, held_out, known, seed, rng, self._seen)
         check_same_prior(present(), prior)
-        self._check_prior(view)
-        if not intake.is_shared:
+        self._check_prior(data)
+        if not fit_input.is_shared:
             self._kernel_for_new_rows()
-        if known is not None and intake.gram is None:
+        if known is not None and fit_input.gram is None:
             self._warn_of_units(known, self.kernel_)
-        return view
+        return data
 
-    def _check_prior(self, view: View) -> None:
+    def _check_prior(self, data: TrainingData) -> None:
         """Check the block of a few training rows."""
-        check_block(read_block(view.prior, self._sample_ids(view)), view.prior.name)
+        check_block(read_block(data.prior, self._sample_ids(data)), data.prior.name)
 
     def _fit_prior(self, rows: Any, y: object, gram: Any, ids: Rows) -> Gram:
         """Fit the kernel to the rows to train on, and return the Gram matrix of all rows."""

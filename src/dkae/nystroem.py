@@ -17,14 +17,14 @@ from dkae._support.devices import float32_math
 from dkae._support.processes import Processes, joined
 from dkae._support.warning import unchanged_on_failure, warn_caller
 from dkae.decoders import is_trained, make_decoder
-from dkae.door import mentioning_masks
+from dkae.fit_input import FitInput, LoaderInput, PartInput, TrainingData
 from dkae.grams import Floats, sample_rows
-from dkae.intake import Batches, Intake, Part, View
 from dkae.kernel_map import LOGGER, KernelMap
 from dkae.kernels import Kernel, NystroemFeatures
 from dkae.linear_path import choose_width, make_path
 from dkae.metrics.quality import Quality
 from dkae.networks import Scaling, learn_scaling
+from dkae.preprocessing import mentioning_masks
 from dkae.statistics import Statistics
 from dkae.training.loaders import is_loader
 from dkae.training.progress import listeners_of
@@ -186,7 +186,7 @@ class InvertibleNystroem(KernelMap):
             File that keeps the state of a decoder that is trained, as in
             `DeepKernelizedAutoencoder.fit`.
         """
-        kind = Batches if is_loader(X) else Intake
+        kind = LoaderInput if is_loader(X) else FitInput
         is_warm = check_boolean("warm_start", self.warm_start) and self.__sklearn_is_fitted__()
         return self._fit(kind(X, y, gram, checkpoint), is_warm=is_warm)
 
@@ -206,32 +206,32 @@ class InvertibleNystroem(KernelMap):
         """
         is_warm = self.__sklearn_is_fitted__()
         former = (self.history_, self._continued) if is_warm else ([], None)
-        return self._fit(Part(X, y, gram, *former), is_warm=is_warm)
+        return self._fit(PartInput(X, y, gram, *former), is_warm=is_warm)
 
-    def _fit(self, intake: Intake, *, is_warm: bool) -> Self:
+    def _fit(self, fit_input: FitInput, *, is_warm: bool) -> Self:
         with unchanged_on_failure(self), mentioning_masks(), float32_math():
             device = training_device(self.device)
             with joined(device) as processes:
-                rows, seed = self._admit(intake, processes, is_warm=is_warm)
-                decoder = self._decoder_for(intake, len(rows), seed, is_warm=is_warm)
-                is_held_out = is_trained(decoder) and not intake.parts
+                rows, seed = self._check_input(fit_input, processes, is_warm=is_warm)
+                decoder = self._decoder_for(fit_input, len(rows), seed, is_warm=is_warm)
+                is_held_out = is_trained(decoder) and not fit_input.parts
                 fraction = decoder.held_out_share(len(rows)) if is_held_out else 0.0
-                view = self._see(intake, rows, seed, fraction=fraction, is_warm=is_warm)
+                data = self._prepare(fit_input, rows, seed, fraction=fraction, is_warm=is_warm)
                 if not is_warm:
-                    self._compute_map(view)
+                    self._compute_map(data)
                 if is_trained(decoder):
-                    outcome = self._learn(decoder, view, intake, processes, device)
+                    outcome = self._learn(decoder, data, fit_input, processes, device)
                 else:
-                    outcome = self._regress(decoder, view)
-                quality = self._take_over(decoder, view, intake, outcome)
-        return self._concluded(outcome, quality if intake.is_last else None)
+                    outcome = self._regress(decoder, data)
+                quality = self._store(decoder, data, fit_input, outcome)
+        return self._finish(outcome, quality if fit_input.is_last else None)
 
     # --- the steps of fit --------------------------------------------------------------------
 
-    def _decoder_for(self, intake: Intake, n_rows: int, seed: int, *, is_warm: bool) -> Any:
+    def _decoder_for(self, fit_input: FitInput, n_rows: int, seed: int, *, is_warm: bool) -> Any:
         """Return the decoder to fit: a new one, or a copy of the present one."""
         is_auto = isinstance(self.decoder, str) and self.decoder == "auto"
-        if is_warm and is_auto and (is_trained(self.decoder_) or not intake.parts):
+        if is_warm and is_auto and (is_trained(self.decoder_) or not fit_input.parts):
             decoder = copy.deepcopy(self.decoder_)
         else:
             if is_warm and is_auto:
@@ -240,17 +240,17 @@ class InvertibleNystroem(KernelMap):
                     "replaces it by a decoder that learns in steps, from these rows on. Set "
                     "decoder='mlp' before fit to keep what fit has learned"
                 )
-            name = "mlp" if is_auto and intake.parts else self.decoder
+            name = "mlp" if is_auto and fit_input.parts else self.decoder
             decoder = make_decoder(name, n_rows, seed)
             if is_warm and type(decoder) is type(self.decoder_):  # with its present parameters
                 present = decoder.get_params(deep=False)
                 decoder = copy.deepcopy(self.decoder_).set_params(**present)
-        if intake.parts and not is_trained(decoder):
+        if fit_input.parts and not is_trained(decoder):
             raise ValueError(
                 f"decoder={type(decoder).__name__} learns from all rows at once, and "
-                f"{intake.parts} needs one that learns in steps: set decoder='mlp' and fit anew"
+                f"{fit_input.parts} needs one that learns in steps: set decoder='mlp' and fit anew"
             )
-        self._check_wishes(decoder, intake.checkpoint)
+        self._check_wishes(decoder, fit_input.checkpoint)
         return decoder
 
     def _check_wishes(self, decoder: Any, checkpoint: Any) -> None:
@@ -265,15 +265,15 @@ class InvertibleNystroem(KernelMap):
                     f"trained in steps: set decoder='mlp', or leave {name} out"
                 )
 
-    def _compute_map(self, view: View) -> None:
+    def _compute_map(self, data: TrainingData) -> None:
         """Compute W, U and μ from a sample of the rows to train on."""
-        assert view.known is not None
+        assert data.known is not None
         kernel = self._kernel_for_new_rows()
         n_components = check_integer("n_components", self.n_components, at_least=1)
-        rows = self._map_rows(view)
-        features = self._features(kernel, rows, n_components, view.seed)
+        rows = self._map_rows(data)
+        features = self._features(kernel, rows, n_components, data.seed)
         codes = features(self._kernel_part(rows))
-        scaling = learn_scaling(view.known)
+        scaling = learn_scaling(data.known)
         seen = _scaled(scaling, rows)
         n_linear = self._choose_n_linear(kernel, rows, codes, seen, n_components)
         path = make_path(codes, seen, n_components, n_linear)
@@ -285,11 +285,11 @@ class InvertibleNystroem(KernelMap):
         self.n_components_ = self.projection_.shape[1] + self.linear_path_.shape[1]
         self._values = None
 
-    def _map_rows(self, view: View) -> Floats:
+    def _map_rows(self, data: TrainingData) -> Floats:
         """Return the rows, 20,000 at most, that the map is computed from."""
         at_most = min(N_FIT_ROWS, max(2, N_FIT_NUMBERS // max(1, self.row_shape_[0])))
-        ids = np.sort(view.ids)[sample_rows(len(view.ids), at_most)]
-        return np.ascontiguousarray(view.rows[ids])
+        ids = np.sort(data.ids)[sample_rows(len(data.ids), at_most)]
+        return np.ascontiguousarray(data.rows[ids])
 
     def _features(
         self, kernel: Any, rows: Floats, n_components: int, seed: int
@@ -330,45 +330,49 @@ class InvertibleNystroem(KernelMap):
         smooth = kernel.has_formula
         return choose_width(codes[sample], seen[sample], prior, n_components, is_smooth=smooth)
 
-    def _regress(self, decoder: Any, view: View) -> Outcome:
+    def _regress(self, decoder: Any, data: TrainingData) -> Outcome:
         """Fit a decoder in closed form, to a sample of the rows."""
         LOGGER.info("%s: %s, %s, %s, closed form", type(self).__name__, *self._parts(decoder))
-        rows = self._without_gaps(self._map_rows(view))
+        rows = self._without_gaps(self._map_rows(data))
         decoder.fit(self._encode(rows), rows)
         return Outcome([], None)
 
     def _learn(
         self,
         decoder: Any,
-        view: View,
-        intake: Intake,
+        data: TrainingData,
+        fit_input: FitInput,
         processes: Processes,
         device: torch.device,
     ) -> Outcome:
         """Train a decoder, which starts as a regression."""
         if not hasattr(decoder, "network_"):
-            known = Statistics.of(view.rows, view.ids) if view.known is None else view.known
-            rows = self._map_rows(view)
+            known = Statistics.of(data.rows, data.ids) if data.known is None else data.known
+            rows = self._map_rows(data)
             decoder.start(self._encode(rows), rows, known)
         # The rows to hold out have been drawn.
-        settings = intake.settings(replace(decoder.settings(self.device), validation_fraction=0.0))
-        source = intake.source(view, settings, device, processes, encode=self._encode)
+        settings = fit_input.settings(
+            replace(decoder.settings(self.device), validation_fraction=0.0)
+        )
+        source = fit_input.source(data, settings, device, processes, encode=self._encode)
         n_steps = source.n_steps * settings.decoder_max_iter
         parts = self._parts(decoder)
         LOGGER.info("%s: %s, %s, %s, %d steps", type(self).__name__, *parts, n_steps)
-        callbacks = [*listeners_of(self.callbacks, self.verbose), *intake.callbacks()]
-        watches = len(view.held_out) > 0
-        with intake.keeping(decoder.network_, view, settings) as keeping:
+        callbacks = [*listeners_of(self.callbacks, self.verbose), *fit_input.callbacks()]
+        watches = len(data.held_out) > 0
+        with fit_input.keeping(decoder.network_, data, settings) as keeping:
             outcome: Outcome = decoder.learn(source, settings, callbacks, keeping, watches=watches)
             return outcome
 
-    def _take_over(self, decoder: Any, view: View, intake: Intake, outcome: Outcome) -> Quality:
+    def _store(
+        self, decoder: Any, data: TrainingData, fit_input: FitInput, outcome: Outcome
+    ) -> Quality:
         """Store the fitted parts, and measure the fit."""
         self.decoder_ = decoder
-        self.history_, self._continued = intake.joined(outcome.records), intake.continued
+        self.history_, self._continued = fit_input.joined(outcome.records), fit_input.continued
         self.n_iter_ = len(self.history_)
         self._stored_kernel_values = None  # of a file that this model may have come from
-        return self._measure(view)
+        return self._measure(data)
 
     # --- the map -----------------------------------------------------------------------------
 

@@ -70,6 +70,7 @@ class RowArray:
 
     dtype = np.dtype(np.float32)
     source: Any
+    source_dtype: np.dtype[Any]
     shape: tuple[int, ...]
     scale: float = 1.0
     missing: bool = False
@@ -94,7 +95,7 @@ class RowArray:
         else:
             self.source = source
             self.shape = self._stored_shape = _checked_shape(source)
-            self._kind = np.dtype(source.dtype)
+            self.source_dtype = np.dtype(source.dtype)
         self.scale *= check_number("scale", scale, 0, open_low=True)
         self.missing |= check_boolean("missing", missing) or fill is not None
         if fill is not None:
@@ -152,7 +153,9 @@ class RowArray:
         return np.asarray(self[:], dtype=dtype)
 
     def __repr__(self) -> str:
-        return f"<RowArray of shape {self.shape}, {self._kind} in {type(self.source).__name__}>"
+        return (
+            f"<RowArray of shape {self.shape}, {self.source_dtype} in {type(self.source).__name__}>"
+        )
 
     def filled(self, fill: NDArray[Any]) -> RowArray:
         """Return the same rows without gaps; those that have none left stay as they are."""
@@ -196,6 +199,26 @@ class RowArray:
     def _read(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float32]:
         """Return rows in ascending order, checked."""
         numbers = np.arange(ids.start, ids.stop) if isinstance(ids, slice) else ids
+        values = self._read_source(ids, numbers)
+        rows = self._as_numbers(values)
+        if self.source_dtype.kind == "f":
+            self._check_finite(rows, numbers)
+        self._release(values.nbytes + (0 if isinstance(ids, slice) else _AROUND * len(ids)))
+        if self._units is not None:
+            rows = (rows - self._units[0]) / self._units[1]
+        if self.fill is not None:
+            rows = np.where(np.isnan(rows), self.fill, rows)
+        return rows.reshape(len(numbers), *self.shape[1:])
+
+    def first_rows(self, n: int) -> NDArray[Any]:
+        """Return the first n rows in the type of the source."""
+        numbers = np.arange(min(n, len(self)))
+        return self._read_source(slice(0, len(numbers)), numbers)
+
+    def _read_source(
+        self, ids: slice | NDArray[np.int64], numbers: NDArray[np.int64]
+    ) -> NDArray[Any]:
+        """Return rows as the source has them; `numbers` are those of `ids`."""
         self._check_unchanged()
         try:
             part = self.source[ids]
@@ -206,15 +229,7 @@ class RowArray:
                 f"be read ({type(error).__name__}: {error}): is it whole, and still open?"
             ) from error
         self._check_part(values, (len(numbers), *self._stored_shape[1:]))
-        rows = self._as_numbers(values)
-        if self._kind.kind == "f":
-            self._check_finite(rows, numbers)
-        self._release(values.nbytes + (0 if isinstance(ids, slice) else _AROUND * len(ids)))
-        if self._units is not None:
-            rows = (rows - self._units[0]) / self._units[1]
-        if self.fill is not None:
-            rows = np.where(np.isnan(rows), self.fill, rows)
-        return rows.reshape(len(numbers), *self.shape[1:])
+        return values
 
     def _as_numbers(self, values: NDArray[Any]) -> NDArray[np.float32]:
         # Always a copy: the source must not be written to, and its memory may be released.
@@ -245,9 +260,10 @@ class RowArray:
                 f"X has the shape {self._stored_shape}, but gave {values.shape} where {expected} "
                 "was asked for: it must give as many rows, and as wide, as it says"
             )
-        if values.dtype != self._kind:
+        if values.dtype != self.source_dtype:
             raise ValueError(
-                f"X has the dtype {self._kind}, but gave rows of {values.dtype}: they must agree"
+                f"X has the dtype {self.source_dtype}, but gave rows of {values.dtype}: they must "
+                "agree"
             )
 
     def _check_finite(self, rows: NDArray[np.float32], numbers: NDArray[np.int64]) -> None:

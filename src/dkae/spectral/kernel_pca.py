@@ -24,12 +24,12 @@ from dkae._support.checks import check_boolean, check_choice, check_integer
 from dkae._support.processes import ALONE
 from dkae._support.warning import unchanged_on_failure
 from dkae.decoders import make_decoder
-from dkae.door import mentioning_masks
+from dkae.fit_input import FitInput, TrainingData
 from dkae.grams import Gram, MatrixGram
-from dkae.intake import Intake, View
 from dkae.kernel_map import LOGGER, KernelMap
 from dkae.kernels import Kernel, gram_of
 from dkae.metrics.quality import Quality
+from dkae.preprocessing import mentioning_masks
 from dkae.rows import map_rows
 from dkae.spectral.decomposition import SOLVERS, Components, Decomposition
 from dkae.spectral.operators import times
@@ -154,19 +154,19 @@ class KernelPCA(KernelMap):
     def fit_transform(self, X: Any, y: object = None, *, gram: Any = None) -> NDArray[Any]:
         """Find the components, and return the scores of the training rows, in the type of `X`."""
         with unchanged_on_failure(self), mentioning_masks():
-            scores, quality = self._fit_transform(Intake(X, y, gram))
-        self._concluded(Outcome([], None), quality)
+            scores, quality = self._fit_transform(FitInput(X, y, gram))
+        self._finish(Outcome([], None), quality)
         return scores
 
-    def _fit_transform(self, intake: Intake) -> tuple[NDArray[Any], Quality]:
+    def _fit_transform(self, fit_input: FitInput) -> tuple[NDArray[Any], Quality]:
         self._check_params()
-        rows, seed = self._admit(intake, ALONE, is_warm=False)
-        view = self._see(intake, rows, seed)
+        rows, seed = self._check_input(fit_input, ALONE, is_warm=False)
+        data = self._prepare(fit_input, rows, seed)
         kernel = self.kernel_
         self.rows_: NDArray[Any] | None = None
         if kernel is not None and not kernel.has_features:
-            self.rows_ = np.asarray(self._kernel_rows(view.rows, kernel))
-        components = self._decompose(view, intake.gram is not None)
+            self.rows_ = np.asarray(self._kernel_rows(data.rows, kernel))
+        components = self._decompose(data, fit_input.gram is not None)
         scores = components.scores.astype(rows.dtype, copy=False)
         self._stored_kernel_values = None  # of a file that this model may have come from
         self.eigenvalues_ = components.eigenvalues
@@ -174,14 +174,14 @@ class KernelPCA(KernelMap):
         self.n_components_ = len(components.eigenvalues)
         self.decoder_: Any = None
         if self.decoder is not None:
-            targets = np.asarray(self._filled(view.rows))
+            targets = np.asarray(self._filled(data.rows))
             self.decoder_ = make_decoder(self.decoder, len(rows), seed).fit(scores, targets)
         LOGGER.info("%s: %s", type(self).__name__, self._resolved)
-        return scores, self._note_fit(view, scores)
+        return scores, self._note_fit(data, scores)
 
-    def _note_fit(self, view: View, scores: NDArray[Any]) -> Quality:
-        sample, block = self._sample(view)
-        codes = scores[self._sample_ids(view)]
+    def _note_fit(self, data: TrainingData, scores: NDArray[Any]) -> Quality:
+        sample, block = self._sample(data)
+        codes = scores[self._sample_ids(data)]
         decoded = sample if self.decoder_ is None else map_rows(self._decode, codes)
         quality = self._note_quality(codes, block, self._without_gaps(sample), decoded)
         self.r2_: Any = self.r2_ if self.decoder_ is not None else None
@@ -196,15 +196,15 @@ class KernelPCA(KernelMap):
         if self.decoder is not None:
             make_decoder(self.decoder, 0)
 
-    def _check_prior(self, view: View) -> None:
+    def _check_prior(self, data: TrainingData) -> None:
         """Leave it to the decomposition, which checks the matrix that it has centred."""
 
-    def _decompose(self, view: View, is_given: bool) -> Components:
-        gram, kernel = view.prior, self.kernel_
-        rng = np.random.default_rng(view.seed)
+    def _decompose(self, data: TrainingData, is_given: bool) -> Components:
+        gram, kernel = data.prior, self.kernel_
+        rng = np.random.default_rng(data.seed)
         decomposition = Decomposition(gram.name, self.n_components, self.center, self.solver, rng)
         if kernel is not None and kernel.has_features:
-            return decomposition.of_features(_finite(_features_of(gram, kernel, view), gram.name))
+            return decomposition.of_features(_finite(_features_of(gram, kernel, data), gram.name))
         if isinstance(gram, MatrixGram) and gram.is_whole:
             return _of_matrix(decomposition, gram.matrix)
         if kernel is not None and not is_given and decomposition.is_dense(len(gram)):
@@ -327,10 +327,10 @@ class KernelPCA(KernelMap):
             self.decoder = make_decoder(self.decoder, 0)
 
 
-def _features_of(gram: Gram, kernel: Any, view: View) -> Any:
+def _features_of(gram: Gram, kernel: Any, data: TrainingData) -> Any:
     """Return Φ of the training rows, from the Gram if that holds it."""
     known = getattr(gram, "feature_matrix", None)
-    return known() if known is not None else kernel.feature_matrix(view.rows)
+    return known() if known is not None else kernel.feature_matrix(data.rows)
 
 
 def _of_matrix(decomposition: Decomposition, matrix: NDArray[Any]) -> Components:

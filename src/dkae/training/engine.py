@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from dkae._support.devices import float32_math, single_threaded_blas
 from dkae._support.processes import ALONE, Processes
 from dkae.networks import evaluating
-from dkae.training.agreement import check_same
 from dkae.training.optimization import Optimizer
+from dkae.training.rank_checks import check_same
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """How rows come to a map that is fitted: all at once, as an iterable of batches, or part by part.
 
-An `Intake` knows what is different for each of these; everything else of a fit stands once, in the
+A `FitInput` knows what is different for each of these; everything else of a fit stands once, in the
 map.
 """
 
@@ -28,7 +28,7 @@ from dkae.training.loaders import LoaderSource, check_loader_wishes, first_batch
 from dkae.training.run import Keeping
 from dkae.training.settings import Settings
 
-__all__ = ["Batches", "Intake", "Part", "View"]
+__all__ = ["FitInput", "LoaderInput", "PartInput", "TrainingData"]
 
 #: Parts like the first that `partial_fit` expects, for the widths of a network.
 N_PARTS = 10
@@ -38,7 +38,7 @@ N_ENCODED_ROWS = 2048
 Encode = Callable[[Any], NDArray[Any]]
 
 
-class View(NamedTuple):
+class TrainingData(NamedTuple):
     """The training rows as a map sees them."""
 
     rows: Any
@@ -56,7 +56,7 @@ class View(NamedTuple):
     see: Callable[[Any], Any]
 
 
-class Intake:
+class FitInput:
     """All rows at once: `fit` of an array.
 
     Parameters
@@ -107,7 +107,7 @@ class Intake:
 
     def source(
         self,
-        view: View,
+        data: TrainingData,
         settings: Settings,
         device: torch.device,
         processes: Processes,
@@ -120,28 +120,28 @@ class Intake:
         `fill` replaces missing values of inputs. With codes, no loss asks for the prior.
         """
         return self._kind(
-            view.rows,
-            view.prior if encode is None else None,
-            view.ids,
-            view.held_out,
+            data.rows,
+            data.prior if encode is None else None,
+            data.ids,
+            data.held_out,
             settings.batch_size,
             settings.steps_per_epoch,
-            view.rng,
+            data.rng,
             device,
             fill,
-            None if encode is None else _codes_of(view.rows, encode, settings),
+            None if encode is None else _codes_of(data.rows, encode, settings),
             processes,
         )
 
     @contextmanager
     def keeping(
-        self, network: nn.Module, view: View, settings: Settings
+        self, network: nn.Module, data: TrainingData, settings: Settings
     ) -> Iterator[Keeping | None]:
         """Own the checkpoint while the training runs, if there is one."""
         if self.path is None:
             yield None
             return
-        run = fingerprint(network, view.rows, view.prior, settings, view.rng)
+        run = fingerprint(network, data.rows, data.prior, settings, data.rng)
         with owned(self.path):
             yield Keeping(self.path, run)
 
@@ -150,7 +150,7 @@ class Intake:
         return records
 
 
-class Batches(Intake):
+class LoaderInput(FitInput):
     """An iterable of batches, such as a ``DataLoader``; its first rows stand for all."""
 
     parts = "an iterable of batches"
@@ -178,7 +178,7 @@ class Batches(Intake):
 
     def source(
         self,
-        view: View,
+        data: TrainingData,
         settings: Settings,
         device: torch.device,
         processes: Processes,
@@ -186,14 +186,14 @@ class Batches(Intake):
         fill: Any = None,
         encode: Encode | None = None,
     ) -> Source:
-        kernel, n_steps = view.prior.kernel, settings.steps_per_epoch
+        kernel, n_steps = data.prior.kernel, settings.steps_per_epoch
         return LoaderSource(
-            self.batches, view.rows.shape[1:], view.see, kernel.gram, int(n_steps), view.rng,
+            self.batches, data.rows.shape[1:], data.see, kernel.gram, int(n_steps), data.rng,
             device, processes, encode,
         )  # fmt: skip
 
 
-class Part(Intake):
+class PartInput(FitInput):
     """Some of the rows: `partial_fit`, which takes one pass over them.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The door of a map: rows are checked where they enter, and restored where they leave.
+"""Preprocessing: rows are checked where they enter a map, and restored where they leave it.
 
 Behind it, a map sees ordinary arrays: in float32, in the units that its kernel and network see, and
 a chunk at a time. It need not care for units, gaps, sparse matrices or rows on a disk.
@@ -34,11 +34,13 @@ NAMED_SHARE = 0.9
 #: Features are warned of whose range is less than this part of their size, but no round-off of
 #: float64: products of rows keep few digits of what differs between them.
 LOST_RANGE, ROUND_OFF = 5e-5, 1e-12
+#: Rows on a disk that are read for it.
+N_DIGIT_ROWS = 512
 #: Features that a warning names at most.
 N_NAMED = 5
 
 
-class Door(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class Preprocessing(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """An estimator whose rows may come from anywhere, in any unit, with gaps."""
 
     standardize: bool
@@ -76,6 +78,8 @@ class Door(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         if is_row_array(X):
             any_shape = self._takes_any_shape
             X = check_row_array(self, X, reset=reset, any_shape=any_shape, missing=masks)
+            if reset and X.source_dtype.itemsize > 4:
+                _warn_of_digits(X.first_rows(N_DIGIT_ROWS))
         else:
             given = X
             with naming("X", X):
