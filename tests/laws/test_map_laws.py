@@ -331,14 +331,14 @@ def test_features_that_carry_the_kernel_are_named(name):
 @every_map
 @pytest.mark.filterwarnings("ignore:.*(round-off|positive semi-definite|effective features)")
 def test_digits_that_are_lost_are_warned_of(name):
-    rows = X.astype(np.float64) + 1e5
+    rows = X.astype(np.float64) + 1e6
     for form in (rows, RowArray(rows)):
         with pytest.warns(UserWarning, match="6 of 6 features of X range over less than 5e-05 of"):
             make(name).fit(form)
     constant = np.where(np.arange(D) < 3, 0.3, X)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*features of X range over")
-        for others in (rows - 1e5, X + np.float64(100), constant):
+        for others in (rows - 1e6, X + np.float64(100), constant):
             make(name).fit(others)
 
 
