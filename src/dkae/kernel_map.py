@@ -41,7 +41,7 @@ from dkae.metrics.comparison import compare
 from dkae.metrics.quality import Quality
 from dkae.networks import learn_scaling
 from dkae.preprocessing import Preprocessing, mentioning_masks
-from dkae.rows import map_rows
+from dkae.rows import RowArray, map_rows
 from dkae.statistics import Statistics
 from dkae.training.callbacks import Record
 from dkae.training.loaders import check_loader_wishes
@@ -297,7 +297,8 @@ class KernelMap(
                 kernel.fit(seen, y)
             else:
                 ids = np.sort(ids)
-                kernel.fit(seen[ids], None if y is None else np.asarray(y)[ids])
+                part = seen.chosen(ids) if isinstance(seen, RowArray) else seen[ids]
+                kernel.fit(part, None if y is None else np.asarray(y)[ids])
         self.kernel_ = kernel
         return self._gram_on(kernel, seen)
 

@@ -30,11 +30,11 @@ from dkae._support.checks import check_boolean, check_choice, check_number, show
 _HAS = ("shape", "dtype", "__getitem__")
 _HAS_NOT = ("iloc", "__array_namespace__")
 #: Bytes of a mapped file that stay in memory; pages beyond them can be read again.
-_MOST_MAPPED = 2**23
+_MOST_MAPPED = 2**25
 #: Ways to draw a batch.
 SHUFFLES = ("rows", "chunks")
-#: Linux maps so many bytes around a row that is read alone.
-_AROUND = 2**16
+#: Linux maps so many bytes around a row that is read alone: 64 KB, or a large page of its cache.
+_AROUND = 2**21
 #: Rows, and numbers, that a map takes together: rows of sparse data become dense here.
 N_MAPPED_ROWS, N_MAPPED_NUMBERS = 1024, 2**26
 
@@ -78,6 +78,8 @@ class RowArray:
     shuffle: str = SHUFFLES[0]
     #: What rows are centred on and divided by beyond `scale`, feature by feature.
     _units: tuple[NDArray[Any], NDArray[Any]] | None = None
+    #: The rows of the source that these are; None for all.
+    _ids: NDArray[Any] | None = None
     #: Bytes that were read since pages of a mapped file were released.
     _n_mapped: int = 0
 
@@ -133,7 +135,7 @@ class RowArray:
     def __getitem__(self, ids: Any) -> NDArray[np.float32]:
         if isinstance(ids, slice):
             start, stop, step = ids.indices(len(self))
-            if step == 1:
+            if step == 1 and self._ids is None:
                 return self._read(slice(start, max(start, stop)))
             ids = np.arange(start, stop, step)
         numbers = np.asarray(ids)
@@ -146,7 +148,7 @@ class RowArray:
         numbers = np.where(numbers < 0, numbers + len(self), numbers)
         if ((numbers < 0) | (numbers >= len(self))).any():
             raise IndexError(f"X has {len(self)} rows, and others were asked for")
-        return self._gather(numbers)
+        return self._gather(numbers if self._ids is None else self._ids[numbers])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Return all rows, for code that needs them at once."""
@@ -170,6 +172,13 @@ class RowArray:
         if rows.fill is not None:
             rows.fill = ((rows.fill - center) / scale).astype(np.float32)
         return rows
+
+    def chosen(self, ids: NDArray[Any]) -> RowArray:
+        """Return some of the rows, read when they are asked for."""
+        part = copy.copy(self)
+        part._ids = ids if self._ids is None else self._ids[ids]
+        part.shape = (len(ids), *self.shape[1:])
+        return part
 
     def flattened(self) -> RowArray:
         """Return the same rows as vectors."""

@@ -20,6 +20,7 @@ from dkae.kernels import (
 from dkae.kernels.features import ComputedGram
 from dkae.rows import RowArray
 from tests.ids import plain_id
+from tests.laws.maps import make
 from tests.laws.test_kernel_laws import KERNELS, RNG, X
 from tests.stores import Store, on_disk
 
@@ -122,6 +123,19 @@ def test_fit_reads_a_sample_or_chunks(kernel):
     store = Store(rows)
     clone(kernel).fit(store)
     assert store.most <= 1024
+
+
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [
+        ("autoencoder", {"validation_fraction": 0.1}),
+        ("nystroem, mlp", {"decoder__validation_fraction": 0.1}),
+    ],
+)
+def test_a_fit_that_holds_rows_out_never_reads_all_others_at_once(name, share):
+    store = Store(RNG.uniform(0.1, 1, (25_000, 30)).astype(np.float32))
+    make(name, **share).fit(store)
+    assert store.most <= 20_000  # what a Nyström map is computed from
 
 
 def test_a_forest_is_fitted_to_a_sample(monkeypatch):

@@ -78,6 +78,17 @@ def test_what_is_given_is_a_copy():
     np.testing.assert_array_equal(array, ROWS)
 
 
+def test_chosen_rows_are_read_when_they_are_asked_for():
+    store = Store(X)
+    some = RowArray(store).chosen(np.arange(1, 49, 2)).chosen(np.arange(20))
+    assert some.shape == (20, 4)
+    assert store.most == 0
+    for ids in (slice(3, 9), [7, 0], slice(None, None, 3)):
+        np.testing.assert_array_equal(some[ids], ROWS[1:41:2][ids])
+    with pytest.raises(IndexError, match="X has 20 rows"):
+        some[[20]]
+
+
 def test_images_as_vectors():
     images = RowArray(Store(X.reshape(50, 2, 2)))
     assert images.flattened().shape == (50, 4)
