@@ -20,13 +20,15 @@ from numpy.typing import NDArray
 from sklearn.utils.extmath import randomized_svd
 
 from dkae.alignment import offdiagonal
+from dkae.decoders.base import held_out_mask
 from dkae.decoders.ridge import fit_ridge
-from dkae.decoders.targets import held_out_mask
-from dkae.grams import Floats
+from dkae.grams import Floats, sample_rows
 from dkae.networks import VARIANCE
 
 Doubles = NDArray[np.float64]
 
+#: Rows that the width of the path is chosen on.
+N_CHOICE_ROWS = 4000
 #: λ of the choice.
 ALIGNMENT_WEIGHT = 0.1
 #: Candidates for the width of the path, as parts of that of the code.
@@ -55,14 +57,17 @@ def choose_width(
     *,
     is_smooth: bool,
 ) -> int:
-    """Return the width of the path that has the least loss on held-out rows.
+    """Return the width of the path that has the least loss on held-out rows of a sample.
 
-    `seen` are standardised rows, `prior` returns the Gram matrix of some of them.
+    `seen` are standardised rows, `prior` returns the Gram matrix of those of some ids.
     """
-    held_out = held_out_mask(len(codes))
-    if held_out.sum() < 2 or len(codes) < 2 * 8:
+    sample = sample_rows(len(codes), N_CHOICE_ROWS)
+    if len(sample) < 2 * 8:
         return n_components // 4
-    gram, part = torch.from_numpy(prior(held_out)), LEFT_BY_THE_DECODER if is_smooth else 1.0
+    held_out = held_out_mask(len(sample))
+    gram = torch.from_numpy(prior(sample[held_out]))
+    codes, seen = codes[sample], seen[sample]
+    part = LEFT_BY_THE_DECODER if is_smooth else 1.0
     losses = {}
     for n_linear in sorted({int(share * n_components) for share in SHARES}):
         path = make_path(codes[~held_out], seen[~held_out], n_components, n_linear)

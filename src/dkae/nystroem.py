@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -13,22 +13,23 @@ from sklearn.utils.metaestimators import available_if
 
 from dkae._support.arrays import check_magnitude
 from dkae._support.checks import check_boolean, check_integer, shown
-from dkae._support.devices import float32_math
+from dkae._support.devices import choose_device, float32_math
 from dkae._support.processes import Processes, joined
 from dkae._support.warning import unchanged_on_failure, warn_caller
 from dkae.decoders import is_trained, make_decoder
 from dkae.fit_input import FitInput, LoaderInput, PartInput, TrainingData
-from dkae.grams import Floats, sample_rows
+from dkae.grams import Floats, Rows, sample_rows
 from dkae.kernel_map import LOGGER, KernelMap
 from dkae.kernels import Kernel, NystroemFeatures
 from dkae.linear_path import choose_width, make_path
 from dkae.metrics.quality import Quality
-from dkae.networks import Scaling, learn_scaling
+from dkae.networks import learn_scaling
 from dkae.preprocessing import mentioning_masks
 from dkae.statistics import Statistics
+from dkae.training.callbacks import History
 from dkae.training.loaders import is_loader
+from dkae.training.phases import Settings
 from dkae.training.progress import listeners_of
-from dkae.training.run import Outcome, training_device
 
 __all__ = ["InvertibleNystroem"]
 
@@ -36,8 +37,6 @@ __all__ = ["InvertibleNystroem"]
 N_LANDMARKS = 1000
 #: Numbers (256 MB), and rows, that the map and a closed form are computed from, at most.
 N_FIT_NUMBERS, N_FIT_ROWS = 2**26, 20_000
-#: Rows that the width of the linear path is chosen on.
-N_CHOICE_ROWS = 4000
 
 
 def _learns_in_parts(model: InvertibleNystroem) -> bool:
@@ -70,7 +69,7 @@ class InvertibleNystroem(KernelMap):
     Parameters
     ----------
     n_components : int, default=100
-        N_c, the width of the code.
+        N_c, the width of the code; 100 as in scikit-learn's ``Nystroem``.
     kernel, gamma
         The kernel, as in `DeepKernelizedAutoencoder`.
     n_landmarks : int, optional
@@ -210,162 +209,152 @@ class InvertibleNystroem(KernelMap):
 
     def _fit(self, fit_input: FitInput, *, is_warm: bool) -> Self:
         with unchanged_on_failure(self), mentioning_masks(), float32_math():
-            device = training_device(self.device)
+            device = choose_device(self.device)
             with joined(device) as processes:
                 rows, seed = self._check_input(fit_input, processes, is_warm=is_warm)
                 decoder = self._decoder_for(fit_input, len(rows), seed, is_warm=is_warm)
-                is_held_out = is_trained(decoder) and not fit_input.parts
-                fraction = decoder.held_out_share(len(rows)) if is_held_out else 0.0
+                settings = self._settings_for(decoder, fit_input, len(rows))
+                fraction = 0.0 if settings is None else settings.validation_fraction
                 data = self._prepare(fit_input, rows, seed, fraction=fraction, is_warm=is_warm)
-                if not is_warm:
-                    self._compute_map(data)
-                if is_trained(decoder):
-                    outcome = self._learn(decoder, data, fit_input, processes, device)
-                else:
-                    outcome = self._regress(decoder, data)
+                if not (is_warm and hasattr(decoder, "network_")):  # which goes on
+                    self._learn_from_sample(decoder, data, is_warm=is_warm)
+                outcome = History()
+                if settings is not None:
+                    outcome = self._train(decoder, data, settings, fit_input, processes, device)
                 quality = self._store(decoder, data, fit_input, outcome)
         return self._finish(outcome, quality if fit_input.is_last else None)
 
     # --- the steps of fit --------------------------------------------------------------------
 
     def _decoder_for(self, fit_input: FitInput, n_rows: int, seed: int, *, is_warm: bool) -> Any:
-        """Return the decoder to fit: a new one, or a copy of the present one."""
-        is_auto = isinstance(self.decoder, str) and self.decoder == "auto"
-        if is_warm and is_auto and (is_trained(self.decoder_) or not fit_input.parts):
-            decoder = copy.deepcopy(self.decoder_)
-        else:
-            if is_warm and is_auto:
+        """Return the decoder to fit; one of the kind of the present one goes on from it."""
+        present, wanted = self.decoder_ if is_warm else None, self.decoder
+        if isinstance(wanted, str) and wanted == "auto":
+            if fit_input.parts and not is_trained(present):
+                wanted = "mlp"
+            elif present is not None:
+                wanted = present
+            if is_warm and wanted is not present:
                 warn_caller(
-                    f"{type(self.decoder_).__name__} learns from all rows at once: partial_fit "
+                    f"{type(present).__name__} learns from all rows at once: {fit_input.parts} "
                     "replaces it by a decoder that learns in steps, from these rows on. Set "
                     "decoder='mlp' before fit to keep what fit has learned"
                 )
-            name = "mlp" if is_auto and fit_input.parts else self.decoder
-            decoder = make_decoder(name, n_rows, seed)
-            if is_warm and type(decoder) is type(self.decoder_):  # with its present parameters
-                present = decoder.get_params(deep=False)
-                decoder = copy.deepcopy(self.decoder_).set_params(**present)
+        decoder = make_decoder(wanted, n_rows, seed)
         if fit_input.parts and not is_trained(decoder):
             raise ValueError(
                 f"decoder={type(decoder).__name__} learns from all rows at once, and "
                 f"{fit_input.parts} needs one that learns in steps: set decoder='mlp' and fit anew"
             )
-        self._check_wishes(decoder, fit_input.checkpoint)
+        if type(decoder) is type(present):
+            decoder = copy.deepcopy(present).set_params(**decoder.get_params(deep=False))
         return decoder
 
-    def _check_wishes(self, decoder: Any, checkpoint: Any) -> None:
-        """Raise for what a decoder in closed form has no use for."""
+    def _settings_for(self, decoder: Any, fit_input: FitInput, n_rows: int) -> Settings | None:
+        """Return how to train the decoder; None for a closed form, which takes no callbacks."""
         listeners_of(self.callbacks, self.verbose)
         if is_trained(decoder):
-            return
-        for name, value in (("callbacks", self.callbacks), ("checkpoint", checkpoint)):
-            if value is not None and (name == "checkpoint" or len(value)):
+            settings: Settings = decoder.settings(n_rows, self.device)
+            if fit_input.parts:
+                settings = replace(settings, validation_fraction=0.0)
+            return fit_input.settings(settings)
+        wishes = {"callbacks": self.callbacks or None, "checkpoint": fit_input.checkpoint}
+        for name, wish in wishes.items():
+            if wish is not None:
                 raise ValueError(
                     f"{name} was passed, but the decoder, {type(decoder).__name__}, is not "
                     f"trained in steps: set decoder='mlp', or leave {name} out"
                 )
+        return None
 
-    def _compute_map(self, data: TrainingData) -> None:
-        """Compute W, U and μ from a sample of the rows to train on."""
+    def _learn_from_sample(self, decoder: Any, data: TrainingData, *, is_warm: bool) -> None:
+        """Compute the map, unless it goes on, and fit the decoder or start it."""
+        at_most = min(N_FIT_ROWS, max(2, N_FIT_NUMBERS // max(1, self.row_shape_[0])))
+        ids = np.sort(data.ids)[sample_rows(len(data.ids), at_most)]
+        rows = np.ascontiguousarray(data.rows[ids])
+        codes = self._encode(rows) if is_warm else self._compute_map(rows, data)
+        if is_trained(decoder):
+            known = Statistics.of(data.rows, data.ids) if data.known is None else data.known
+            decoder.start(codes, rows, known)
+        else:
+            LOGGER.info("%s: %s, %s, %s, closed form", type(self).__name__, *self._parts(decoder))
+            decoder.fit(codes, self._without_gaps(rows))
+
+    def _compute_map(self, rows: Floats, data: TrainingData) -> Floats:
+        """Compute W, U and μ from rows to train on, and return their codes."""
         assert data.known is not None
-        kernel = self._kernel_for_new_rows()
+        kernel, seen = self._kernel_for_new_rows(), self._kernel_part(rows)
         n_components = check_integer("n_components", self.n_components, at_least=1)
-        rows = self._map_rows(data)
-        features = self._features(kernel, rows, n_components, data.seed)
-        codes = features(self._kernel_part(rows))
+        center = check_boolean("center", self.center)
+        chosen = self._choose_landmarks(len(rows), n_components, data.seed)
+        self.landmarks_ = np.ascontiguousarray(seen[chosen])
+        features = NystroemFeatures(kernel, self.landmarks_, n_components, center=center)
+        self._values = kernel, features.values
+        values = features.kernel_values(seen)
+        codes = features.fit(seen, values)(seen, values)
+
+        def prior(ids: Rows) -> Floats:
+            gram = kernel.gram(seen[ids])
+            return KernelCenterer().fit_transform(gram) if center else gram
+
         scaling = learn_scaling(data.known)
-        seen = _scaled(scaling, rows)
-        n_linear = self._choose_n_linear(kernel, rows, codes, seen, n_components)
-        path = make_path(codes, seen, n_components, n_linear)
+        # A missing value lies at the mean.
+        scaled = scaling(torch.from_numpy(rows)).nan_to_num(0.0).numpy()
+        n_linear = self._check_n_linear(n_components)
+        if n_linear is None:
+            smooth = kernel.has_formula
+            n_linear = choose_width(codes, scaled, prior, n_components, is_smooth=smooth)
+        path = make_path(codes, scaled, n_components, n_linear)
         scale = np.broadcast_to(scaling.scale.numpy(), self.row_shape_)
         self.projection_ = features.projection[:, : path.n_kernel].astype(np.float32)
         self.offset_ = features.offset[: path.n_kernel].astype(np.float32)
         self.linear_path_ = (path.directions / scale[:, None]).astype(np.float32)
         self.linear_center_ = scaling.mean.numpy()
         self.n_components_ = self.projection_.shape[1] + self.linear_path_.shape[1]
-        self._values = None
+        return self._codes(values, rows)
 
-    def _map_rows(self, data: TrainingData) -> Floats:
-        """Return the rows, 20,000 at most, that the map is computed from."""
-        at_most = min(N_FIT_ROWS, max(2, N_FIT_NUMBERS // max(1, self.row_shape_[0])))
-        ids = np.sort(data.ids)[sample_rows(len(data.ids), at_most)]
-        return np.ascontiguousarray(data.rows[ids])
-
-    def _features(
-        self, kernel: Any, rows: Floats, n_components: int, seed: int
-    ) -> NystroemFeatures:
+    def _choose_landmarks(self, n_rows: int, n_components: int, seed: int) -> Rows:
+        """Return the ids of the landmark rows."""
         wanted = max(N_LANDMARKS, 2 * n_components)
         if self.n_landmarks is not None:
             wanted = check_integer("n_landmarks", self.n_landmarks, at_least=1)
-        n = min(len(rows), wanted)
-        chosen = np.sort(np.random.default_rng(seed).choice(len(rows), n, replace=False))
-        seen = self._kernel_part(rows)
-        self.landmarks_ = np.ascontiguousarray(seen[chosen])
-        center = check_boolean("center", self.center)
-        return NystroemFeatures(kernel, self.landmarks_, n_components, center=center).fit(seen)
+        rng = np.random.default_rng(seed)
+        return np.sort(rng.choice(n_rows, min(n_rows, wanted), replace=False))
 
-    def _kernel_part(self, rows: Floats) -> Floats:
-        """Return a chunk of rows as the kernel sees them."""
-        kernel = self._evaluable_kernel()
-        return rows if kernel.takes_missing else self._without_gaps(rows)
+    def _check_n_linear(self, n_components: int) -> int | None:
+        """Return the least width of the linear path, None if it is to be chosen."""
+        if self.n_linear is None:
+            return None
+        n_linear = check_integer("n_linear", self.n_linear, at_least=0)
+        if n_linear > n_components:
+            raise ValueError(
+                f"n_linear={n_linear} is wider than the code, n_components={n_components}, "
+                "that it is a part of: lower it, or raise n_components"
+            )
+        return n_linear
 
-    def _choose_n_linear(
-        self, kernel: Kernel, rows: Floats, codes: Any, seen: Floats, n_components: int
-    ) -> int:
-        if self.n_linear is not None:
-            n_linear = check_integer("n_linear", self.n_linear, at_least=0)
-            if n_linear > n_components:
-                raise ValueError(
-                    f"n_linear={n_linear} is wider than the code, n_components={n_components}, "
-                    "that it is a part of: lower it, or raise n_components"
-                )
-            return n_linear
-        sample = sample_rows(len(rows), N_CHOICE_ROWS)
-        kernel_rows = self._kernel_part(rows[sample])
-
-        def prior(ids: Any) -> Floats:
-            gram = kernel.gram(kernel_rows[ids])
-            return KernelCenterer().fit_transform(gram) if self.center else gram
-
-        smooth = kernel.has_formula
-        return choose_width(codes[sample], seen[sample], prior, n_components, is_smooth=smooth)
-
-    def _regress(self, decoder: Any, data: TrainingData) -> Outcome:
-        """Fit a decoder in closed form, to a sample of the rows."""
-        LOGGER.info("%s: %s, %s, %s, closed form", type(self).__name__, *self._parts(decoder))
-        rows = self._without_gaps(self._map_rows(data))
-        decoder.fit(self._encode(rows), rows)
-        return Outcome([], None)
-
-    def _learn(
+    def _train(
         self,
         decoder: Any,
         data: TrainingData,
+        settings: Settings,
         fit_input: FitInput,
         processes: Processes,
         device: torch.device,
-    ) -> Outcome:
-        """Train a decoder, which starts as a regression."""
-        if not hasattr(decoder, "network_"):
-            known = Statistics.of(data.rows, data.ids) if data.known is None else data.known
-            rows = self._map_rows(data)
-            decoder.start(self._encode(rows), rows, known)
-        # The rows to hold out have been drawn.
-        settings = fit_input.settings(
-            replace(decoder.settings(self.device), validation_fraction=0.0)
+    ) -> History:
+        source = fit_input.source(
+            data, settings, device, processes, fill=self.fill_, encode=self._encode
         )
-        source = fit_input.source(data, settings, device, processes, encode=self._encode)
         n_steps = source.n_steps * settings.decoder_max_iter
         parts = self._parts(decoder)
         LOGGER.info("%s: %s, %s, %s, %d steps", type(self).__name__, *parts, n_steps)
         callbacks = [*listeners_of(self.callbacks, self.verbose), *fit_input.callbacks()]
-        watches = len(data.held_out) > 0
-        with fit_input.keeping(decoder.network_, data, settings) as keeping:
-            outcome: Outcome = decoder.learn(source, settings, callbacks, keeping, watches=watches)
+        with fit_input.keeping(decoder.network_, data, settings) as kept:
+            outcome: History = decoder.learn(source, settings, [*callbacks, *kept])
             return outcome
 
     def _store(
-        self, decoder: Any, data: TrainingData, fit_input: FitInput, outcome: Outcome
+        self, decoder: Any, data: TrainingData, fit_input: FitInput, outcome: History
     ) -> Quality:
         """Store the fitted parts, and measure the fit."""
         self.decoder_ = decoder
@@ -377,7 +366,19 @@ class InvertibleNystroem(KernelMap):
     # --- the map -----------------------------------------------------------------------------
 
     def _encode(self, rows: Any) -> Any:
-        codes = self._kernel_values(self._kernel_part(rows)) @ self.projection_ - self.offset_
+        kernel = self._evaluable_kernel()
+        if self._values is None or self._values[0] is not kernel:
+            self._values = kernel, kernel.towards(self.landmarks_)
+        return self._codes(self._values[1](self._kernel_part(rows)), rows)
+
+    def _kernel_part(self, rows: Any) -> Any:
+        """Return a chunk of rows as the kernel sees them."""
+        check_magnitude(rows, "X")
+        return rows if self._evaluable_kernel().takes_missing else self._without_gaps(rows)
+
+    def _codes(self, values: Floats, rows: Any) -> Any:
+        """Return the codes of rows whose kernel values with the landmarks are known."""
+        codes = values @ self.projection_ - self.offset_
         if not self.linear_path_.shape[1]:
             return codes
         path = (self._without_gaps(rows) - self.linear_center_) @ self.linear_path_
@@ -387,15 +388,8 @@ class InvertibleNystroem(KernelMap):
         rows = np.asarray(self.decoder_.predict(codes), dtype=np.float32)
         return rows.reshape(len(codes), *self.row_shape_)
 
-    def _kernel_values(self, rows: Any) -> Any:
-        """Return κ(rows, L), by a function that keeps what it can of the landmarks."""
-        check_magnitude(rows, "X")
-        kernel = self._evaluable_kernel()
-        if self._values is None or self._values.kernel is not kernel:
-            self._values = _Values(kernel, kernel.towards(self.landmarks_))
-        return self._values.function(rows)
-
-    _values: Any = None
+    #: A kernel, and its values with the landmarks as a function of rows.
+    _values: tuple[Kernel, Any] | None = None
 
     @property
     def _resolved(self) -> str:
@@ -423,16 +417,3 @@ class InvertibleNystroem(KernelMap):
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("_values", None)  # it is made of the kernel and the landmarks
         return state
-
-
-class _Values(NamedTuple):
-    """κ(·, L), and the kernel that it was made of."""
-
-    kernel: Any
-    function: Any
-
-
-def _scaled(scaling: Scaling, rows: Floats) -> Floats:
-    """Return standardised rows; a missing value lies at the mean."""
-    seen: Floats = scaling(torch.from_numpy(rows)).nan_to_num(0.0).numpy()
-    return seen

@@ -18,26 +18,15 @@ from sklearn.utils.validation import validate_data
 
 from dkae._support.arrays import as_array, naming
 from dkae._support.checks import check_boolean, check_choice
-from dkae._support.warning import warn_caller
 from dkae.grams import Floats
-from dkae.kernels import Kernel
-from dkae.rows import RowArray, check_row_array, is_row_array, row_array
-from dkae.statistics import Statistics
+from dkae.rows import RowArray, check_row_array, is_row_array
+from dkae.statistics import Statistics, warn_of_digits
 from dkae.training.loaders import is_loader
 
 #: Choices of `missing`.
 MISSING = ("error", "mask")
-#: A kernel that sees fewer effective features than one and this part of all is warned of.
-FEW_FEATURES = 0.1
-#: The features that a warning names have this share of the squared distances between rows.
-NAMED_SHARE = 0.9
-#: Features are warned of whose range is less than this part of their size, but no round-off of
-#: float64: products of rows keep few digits of what differs between them.
-LOST_RANGE, ROUND_OFF = 5e-5, 1e-12
-#: Rows on a disk that are read for it.
+#: Rows on a disk that are read to see whether digits are lost.
 N_DIGIT_ROWS = 512
-#: Features that a warning names at most.
-N_NAMED = 5
 
 
 class Preprocessing(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -79,7 +68,7 @@ class Preprocessing(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             any_shape = self._takes_any_shape
             X = check_row_array(self, X, reset=reset, any_shape=any_shape, missing=masks)
             if reset and X.source_dtype.itemsize > 4:
-                _warn_of_digits(X.first_rows(N_DIGIT_ROWS))
+                warn_of_digits(X.read_source(np.arange(min(N_DIGIT_ROWS, len(X)))))
         else:
             given = X
             with naming("X", X):
@@ -94,7 +83,7 @@ class Preprocessing(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
                     allow_nd=self._takes_any_shape,
                 )
             if reset and not sparse.issparse(X):
-                _warn_of_digits(np.asarray(given))
+                warn_of_digits(np.asarray(given))
         if reset:
             self.row_shape_: tuple[int, ...] = tuple(X.shape[1:])
         return RowArray(X, missing=True) if sparse.issparse(X) else X
@@ -112,7 +101,7 @@ class Preprocessing(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
 
     def _check_codes(self, X: Any) -> Any:
         if is_row_array(X) and len(X.shape) == 2:
-            codes = row_array(X)
+            codes = RowArray(X)
         else:
             with naming("codes", X):
                 codes = check_array(X, dtype=self._dtypes, input_name="codes")
@@ -161,52 +150,11 @@ class Preprocessing(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             return rows
         return self.center_ + self.scale_ * rows
 
-    def _warn_of_units(self, known: Statistics, kernel: Kernel | None) -> None:
-        """Warn if a kernel of distances hardly sees most of the features, for their units."""
-        n_varying = int(np.count_nonzero(known.deviation))
-        n_effective = known.n_effective
-        if (
-            not (kernel is not None and kernel.depends_on_units)
-            or known.share_a_unit
-            or n_varying < 2
-            or n_effective >= 1 + FEW_FEATURES * n_varying
-        ):
-            return
-        shares = known.shares
-        order = np.argsort(-shares)
-        n_named = int(np.searchsorted(np.cumsum(shares[order]), NAMED_SHARE)) + 1
-        carriers = order[: min(n_named, N_NAMED)]
-        names = getattr(self, "feature_names_in_", None)
-        labels = [str(j) if names is None else repr(names[j]) for j in carriers]
-        warn_caller(
-            f"{kernel} sees {n_effective:.2g} effective features of {n_varying}: feature "
-            f"{', '.join(labels)} {'has' if len(labels) == 1 else 'have'} "
-            f"{100 * shares[carriers].sum():.3g} % of the squared distances between rows. Set "
-            "standardize=True (`dkae fit --standardize`), or scale X"
-        )
-
     def _filled(self, rows: Any) -> Any:
         """Return rows whose gaps hold the mean of the feature."""
         if self.fill_ is None:
             return rows
-        if isinstance(rows, RowArray):
-            return rows.filled(self.fill_)
         return RowArray(rows, fill=self.fill_)
-
-
-def _warn_of_digits(rows: Any) -> None:
-    """Warn if few digits are left of what differs between rows."""
-    if rows.dtype.kind not in "iuf" or rows.dtype.itemsize <= 4:
-        return
-    low, high = (np.asarray(f.reduce(rows, axis=0), dtype=np.float64) for f in (np.fmin, np.fmax))
-    size, spread = np.fmax(np.abs(low), np.abs(high)), high - low
-    lost = (spread > ROUND_OFF * size) & (spread < LOST_RANGE * size)
-    if lost.any():
-        warn_caller(
-            f"{lost.sum()} of {lost.size} features of X range over less than {LOST_RANGE:g} of "
-            "their size, and few digits of that are kept: subtract the mean of X first, as with "
-            "StandardScaler()"
-        )
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import mmap
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,13 @@ from dkae._support.arrays import (
 )
 from dkae._support.checks import check_boolean, check_choice, check_number, shown
 
+Floats = NDArray[np.float32]
+
 #: What an array of rows has; other arrays of Python, and pandas, have more.
 _HAS = ("shape", "dtype", "__getitem__")
 _HAS_NOT = ("iloc", "__array_namespace__")
 #: Bytes of a mapped file that stay in memory; pages beyond them can be read again.
-_MOST_MAPPED = 2**25
+_MOST_MAPPED = 2**24
 #: Ways to draw a batch.
 SHUFFLES = ("rows", "chunks")
 #: Linux maps so many bytes around a row that is read alone: 64 KB, or a large page of its cache.
@@ -72,12 +75,10 @@ class RowArray:
     source: Any
     source_dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    scale: float = 1.0
     missing: bool = False
-    fill: NDArray[np.float32] | None = None
     shuffle: str = SHUFFLES[0]
-    #: What rows are centred on and divided by beyond `scale`, feature by feature.
-    _units: tuple[NDArray[Any], NDArray[Any]] | None = None
+    #: What is done to rows that were read, in this order.
+    _steps: tuple[Callable[[Floats], Floats], ...] = ()
     #: The rows of the source that these are; None for all.
     _ids: NDArray[Any] | None = None
     #: Bytes that were read since pages of a mapped file were released.
@@ -98,16 +99,15 @@ class RowArray:
             self.source = source
             self.shape = self._stored_shape = _checked_shape(source)
             self.source_dtype = np.dtype(source.dtype)
-        self.scale *= check_number("scale", scale, 0, open_low=True)
+        if check_number("scale", scale, 0, open_low=True) != 1:
+            self._steps += (partial(_divided, scale),)
         self.missing |= check_boolean("missing", missing) or fill is not None
         if fill is not None:
-            self.fill = self._checked_fill(fill)
-        elif self.fill is not None:
-            self.fill = self.fill / np.float32(scale)
+            self._steps += (partial(_filled, self._checked_fill(fill)),)
         if shuffle is not None:
             self.shuffle = check_choice("shuffle", shuffle, SHUFFLES)
 
-    def _checked_fill(self, fill: Any) -> NDArray[np.float32]:
+    def _checked_fill(self, fill: Any) -> Floats:
         values, row_shape = real_numbers(fill, "fill"), self._stored_shape[1:]
         if values.shape not in ((), row_shape):
             raise ValueError(
@@ -132,17 +132,14 @@ class RowArray:
         """The number of entries."""
         return int(np.prod(self.shape, dtype=np.int64))
 
-    def __getitem__(self, ids: Any) -> NDArray[np.float32]:
+    def __getitem__(self, ids: Any) -> Floats:
         if isinstance(ids, slice):
-            start, stop, step = ids.indices(len(self))
-            if step == 1 and self._ids is None:
-                return self._read(slice(start, max(start, stop)))
-            ids = np.arange(start, stop, step)
+            ids = np.arange(*ids.indices(len(self)))
         numbers = np.asarray(ids)
         if numbers.dtype.kind not in "bui" and numbers.size:
             raise IndexError(f"X[{shown(ids)}] does not select rows: pass row numbers, or a slice")
         if numbers.ndim == 0:
-            row: NDArray[np.float32] = self[numbers[None]][0]
+            row: Floats = self[numbers[None]][0]
             return row
         numbers = np.flatnonzero(numbers) if numbers.dtype == bool else numbers.astype(np.int64)
         numbers = np.where(numbers < 0, numbers + len(self), numbers)
@@ -159,18 +156,10 @@ class RowArray:
             f"<RowArray of shape {self.shape}, {self.source_dtype} in {type(self.source).__name__}>"
         )
 
-    def filled(self, fill: NDArray[Any]) -> RowArray:
-        """Return the same rows without gaps; those that have none left stay as they are."""
-        if self.fill is not None:
-            return self
-        return RowArray(self, missing=True, fill=fill)
-
-    def standardized(self, center: NDArray[Any], scale: NDArray[Any]) -> RowArray:
+    def standardized(self, center: Floats, scale: Floats) -> RowArray:
         """Return (x - center) / scale of each row x, computed when rows are read."""
         rows = RowArray(self)
-        rows._units = (center, scale)
-        if rows.fill is not None:
-            rows.fill = ((rows.fill - center) / scale).astype(np.float32)
+        rows._steps += (partial(_standardized, center, scale),)
         return rows
 
     def chosen(self, ids: NDArray[Any]) -> RowArray:
@@ -188,47 +177,37 @@ class RowArray:
 
     # --- reading -----------------------------------------------------------------------------
 
-    def _gather(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _gather(self, numbers: NDArray[np.int64]) -> Floats:
         """Return rows in any order, read in ascending order, each once."""
-        if len(numbers) < 2 or bool((numbers[1:] > numbers[:-1]).all()):
-            return self._read_ascending(numbers)
-        ascending, places = np.unique(numbers, return_inverse=True)
-        return self._read_ascending(ascending)[places]
-
-    def _read_ascending(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return rows, those of a mapped file a few at a time: each takes many pages of it."""
+        if not (numbers[1:] > numbers[:-1]).all():
+            ascending, places = np.unique(numbers, return_inverse=True)
+            return self._gather(ascending)[places]
         n = _MOST_MAPPED // _AROUND
-        if _map_of(self.source) is None or len(numbers) <= n:
+        if _map_of(self.source) is None or len(numbers) <= n or _is_run(numbers):
             return self._read(numbers)
+        # A few rows at a time: each takes many pages of a mapped file.
         rows = np.empty((len(numbers), *self.shape[1:]), dtype=np.float32)
         for i in range(0, len(numbers), n):
             rows[i : i + n] = self._read(numbers[i : i + n])
         return rows
 
-    def _read(self, ids: slice | NDArray[np.int64]) -> NDArray[np.float32]:
+    def _read(self, numbers: NDArray[np.int64]) -> Floats:
         """Return rows in ascending order, checked."""
-        numbers = np.arange(ids.start, ids.stop) if isinstance(ids, slice) else ids
-        values = self._read_source(ids, numbers)
-        rows = self._as_numbers(values)
-        if self.source_dtype.kind == "f":
-            self._check_finite(rows, numbers)
-        self._release(values.nbytes + (0 if isinstance(ids, slice) else _AROUND * len(ids)))
-        if self._units is not None:
-            rows = (rows - self._units[0]) / self._units[1]
-        if self.fill is not None:
-            rows = np.where(np.isnan(rows), self.fill, rows)
+        values = self.read_source(numbers)
+        # Always a copy: the source must not be written to, and its memory may be released.
+        with np.errstate(over="ignore"):  # numbers that are too large become infinite, an error
+            rows = np.array(values, dtype=np.float32, order="C")
+        n_places = 1 if _is_run(numbers) else len(numbers)
+        self._release(values.nbytes + _AROUND * n_places)
+        for step in self._steps:
+            rows = step(rows)
+        self._check_finite(rows, numbers)
         return rows.reshape(len(numbers), *self.shape[1:])
 
-    def first_rows(self, n: int) -> NDArray[Any]:
-        """Return the first n rows in the type of the source."""
-        numbers = np.arange(min(n, len(self)))
-        return self._read_source(slice(0, len(numbers)), numbers)
-
-    def _read_source(
-        self, ids: slice | NDArray[np.int64], numbers: NDArray[np.int64]
-    ) -> NDArray[Any]:
-        """Return rows as the source has them; `numbers` are those of `ids`."""
+    def read_source(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """Return rows in ascending order as the source has them."""
         self._check_unchanged()
+        ids = slice(int(numbers[0]), int(numbers[-1]) + 1) if _is_run(numbers) else numbers
         try:
             part = self.source[ids]
             values = part.toarray() if sparse.issparse(part) else np.asarray(part)
@@ -239,14 +218,6 @@ class RowArray:
             ) from error
         self._check_part(values, (len(numbers), *self._stored_shape[1:]))
         return values
-
-    def _as_numbers(self, values: NDArray[Any]) -> NDArray[np.float32]:
-        # Always a copy: the source must not be written to, and its memory may be released.
-        with np.errstate(over="ignore"):  # numbers that are too large become infinite, an error
-            rows = np.array(values, dtype=np.float32, order="C")
-        if self.scale != 1:
-            rows /= np.float32(self.scale)
-        return rows
 
     def _check_unchanged(self) -> None:
         now = _shape_of(self.source)
@@ -275,12 +246,12 @@ class RowArray:
                 "agree"
             )
 
-    def _check_finite(self, rows: NDArray[np.float32], numbers: NDArray[np.int64]) -> None:
-        flat = rows.reshape(len(rows), int(np.prod(rows.shape[1:])))
+    def _check_finite(self, rows: Floats, numbers: NDArray[np.int64]) -> None:
         # One sum tells ordinary rows: NaN and infinity carry over.
         with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(flat.sum()):
+            if np.isfinite(rows.sum()):
                 return
+        flat = rows.reshape(len(rows), -1)
         bad = (np.isinf(flat) if self.missing else ~np.isfinite(flat)).any(axis=1)
         if bad.any():
             i = int(bad.argmax())
@@ -296,6 +267,24 @@ class RowArray:
             self._n_mapped = 0
 
 
+def _divided(scale: float, rows: Floats) -> Floats:
+    rows /= np.float32(scale)
+    return rows
+
+
+def _standardized(center: Floats, scale: Floats, rows: Floats) -> Floats:
+    return (rows - center) / scale
+
+
+def _filled(fill: Floats, rows: Floats) -> Floats:
+    return np.where(np.isnan(rows), fill, rows)
+
+
+def _is_run(numbers: NDArray[np.int64]) -> bool:
+    """Return whether ascending row numbers are neighbours, which are read as a slice."""
+    return len(numbers) > 0 and int(numbers[-1] - numbers[0]) == len(numbers) - 1
+
+
 def is_row_array(X: Any) -> bool:
     """Return whether rows of X are read a part at a time: on a disk, or of an unknown type.
 
@@ -308,13 +297,6 @@ def is_row_array(X: Any) -> bool:
     return all(hasattr(X, name) for name in _HAS) and not any(hasattr(X, n) for n in _HAS_NOT)
 
 
-def row_array(X: Any, *, missing: bool = False) -> RowArray:
-    """Return an array of rows as one whose parts are checked; a `RowArray` is one already."""
-    if isinstance(X, RowArray) and (X.missing or not missing):
-        return X
-    return RowArray(X, missing=missing)
-
-
 def as_rows(X: Any, name: str = "X") -> Any:
     """Return rows that can be indexed by numbers: lists, tables and tensors become arrays.
 
@@ -322,9 +304,9 @@ def as_rows(X: Any, name: str = "X") -> Any:
     """
     if sparse.issparse(X):
         X = RowArray(X.tocsr(), missing=True)
-    is_lazy = is_row_array(X) and not isinstance(X, np.ndarray)  # a memmap keeps its precision
-    # A RowArray knows already whether values may be missing.
-    rows = row_array(X, missing=not isinstance(X, RowArray)) if is_lazy else as_array(X, name)
+    elif is_row_array(X) and not isinstance(X, (np.ndarray, RowArray)):
+        X = RowArray(X, missing=True)  # a memmap keeps its precision
+    rows = X if isinstance(X, RowArray) else as_array(X, name)
     if not rows.shape:
         raise ValueError(
             f"{name}={shown(X)} has no rows: pass an array with one row for each sample"
@@ -356,7 +338,7 @@ def check_row_array(
         ensure_all_finite=False,
         allow_nd=any_shape,
     )
-    return row_array(X, missing=missing)
+    return RowArray(X, missing=missing)
 
 
 def chunks_of(X: Any, n_numbers: int, part: slice | None = None) -> Iterator[Any]:

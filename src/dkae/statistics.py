@@ -1,4 +1,4 @@
-"""Mean, variance and range of each feature, in one pass; missing values are left out."""
+"""Mean, variance and range of each feature, and warnings of what they tell; gaps are left out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkae._support.processes import present
+from dkae._support.warning import warn_caller
 from dkae.rows import chunks_of
 
 Rows = NDArray[np.integer[Any]]
@@ -22,6 +23,14 @@ SHARED_RANGE = 0.1
 ROUND_OFF = 1e-6
 #: Numbers that are summed together, in float64.
 N_CHUNK_NUMBERS = 2**18
+#: A kernel that sees fewer effective features than one and this part of all is warned of.
+FEW_FEATURES = 0.1
+#: The features that a warning names have this share of the squared distances between rows, and
+#: there are so many at most.
+NAMED_SHARE, N_NAMED = 0.9, 5
+#: Features are warned of whose range is less than this part of their size, but no round-off of
+#: float64: products of rows keep few digits of what differs between them.
+LOST_RANGE, LEAST_RANGE = 5e-5, 1e-12
 
 
 class Statistics(NamedTuple):
@@ -53,21 +62,19 @@ class Statistics(NamedTuple):
     @classmethod
     def of_chunks(cls, chunks: Iterable[Any], shape: tuple[int, ...]) -> Statistics:
         """Return the statistics of rows of this shape that come in chunks."""
-        n, mean, squares = (np.zeros(shape) for _ in range(3))
-        low, high, n_rows = np.full(shape, np.inf), np.full(shape, -np.inf), 0
-        for part in chunks:
-            chunk = part.astype(np.float64)
-            low = np.fmin(low, np.fmin.reduce(chunk, axis=0))
-            high = np.fmax(high, np.fmax.reduce(chunk, axis=0))
-            known = np.isfinite(chunk)
-            m = known.sum(axis=0)
-            shift = np.where(known, chunk - mean, 0).sum(axis=0) / np.maximum(m, 1)
-            # As two samples are merged: their own squares, and those of the gap of their means.
-            squares += np.square(np.where(known, chunk - mean - shift, 0)).sum(axis=0)
-            squares += shift**2 * n * m / np.maximum(n + m, 1)
-            mean += shift * m / np.maximum(n + m, 1)
-            n, n_rows = n + m, n_rows + len(chunk)
-        return cls(mean, squares / np.maximum(n, 1), low, high, n, n_rows)
+        zero, infinity = np.zeros(shape), np.full(shape, np.inf)
+        nothing = cls(zero, zero, infinity, -infinity, zero, 0)
+        return reduce(cls.merged, map(cls._of_chunk, chunks), nothing)
+
+    @classmethod
+    def _of_chunk(cls, part: Any) -> Statistics:
+        chunk = part.astype(np.float64)
+        known = np.isfinite(chunk)
+        n = known.sum(axis=0, dtype=np.float64)
+        mean = np.where(known, chunk, 0).sum(axis=0) / np.maximum(n, 1)
+        squares = np.square(np.where(known, chunk - mean, 0)).sum(axis=0)
+        low, high = np.fmin.reduce(chunk, axis=0), np.fmax.reduce(chunk, axis=0)
+        return cls(mean, squares / np.maximum(n, 1), low, high, n, len(chunk))
 
     def merged(self, other: Statistics) -> Statistics:
         """Return the statistics of the rows of both."""
@@ -139,3 +146,39 @@ class Statistics(NamedTuple):
 def _in_parts(ids: Rows, shape: tuple[int, ...]) -> Iterator[Rows]:
     n = max(1, N_CHUNK_NUMBERS // max(1, int(np.prod(shape))))
     return (ids[i : i + n] for i in range(0, len(ids), n))
+
+
+def warn_of_units(known: Statistics, kernel: Any, names: Any) -> None:
+    """Warn if a kernel of distances hardly sees most of the features, for their units.
+
+    `names` are those of the features, or None.
+    """
+    n_varying, n_effective = int(np.count_nonzero(known.deviation)), known.n_effective
+    if known.share_a_unit or n_varying < 2 or n_effective >= 1 + FEW_FEATURES * n_varying:
+        return
+    shares = known.shares
+    order = np.argsort(-shares)
+    n_named = int(np.searchsorted(np.cumsum(shares[order]), NAMED_SHARE)) + 1
+    carriers = order[: min(n_named, N_NAMED)]
+    labels = [str(j) if names is None else repr(names[j]) for j in carriers]
+    warn_caller(
+        f"{kernel} sees {n_effective:.2g} effective features of {n_varying}: feature "
+        f"{', '.join(labels)} {'has' if len(labels) == 1 else 'have'} "
+        f"{100 * shares[carriers].sum():.3g} % of the squared distances between rows. Set "
+        "standardize=True (`dkae fit --standardize`), or scale X"
+    )
+
+
+def warn_of_digits(rows: Any) -> None:
+    """Warn if few digits are left of what differs between rows."""
+    if rows.dtype.kind not in "iuf" or rows.dtype.itemsize <= 4:
+        return
+    low, high = (np.asarray(f.reduce(rows, axis=0), dtype=np.float64) for f in (np.fmin, np.fmax))
+    size, spread = np.fmax(np.abs(low), np.abs(high)), high - low
+    lost = (spread > LEAST_RANGE * size) & (spread < LOST_RANGE * size)
+    if lost.any():
+        warn_caller(
+            f"{lost.sum()} of {lost.size} features of X range over less than {LOST_RANGE:g} of "
+            "their size, and few digits of that are kept: subtract the mean of X first, as with "
+            "StandardScaler()"
+        )

@@ -1,8 +1,20 @@
 """The way back from codes to rows: regressors, in closed form or trained.
 
-A decoder is any multi-output regressor, ``fit(codes, rows)`` and ``predict(codes)``. One that
-learns in steps from batches, as `MLPDecoder` does, has ``settings``, ``held_out_share``, ``start``
-and ``learn`` besides: a map then trains it with callbacks and checkpoints, and in parts.
+A decoder is any multi-output regressor: ``fit(codes, rows)`` and ``predict(codes)``. A map calls
+``fit`` once, with all rows or a sample of them.
+
+A decoder that learns in steps has three more methods. A map then trains it on all rows, with
+callbacks and checkpoints, and goes on with it in `partial_fit` and warm starts; `MLPDecoder` is
+the model to follow.
+
+``settings(n_rows, device)``
+    Return `dkae.training.phases.Settings`: epochs, batch size, the share of rows to hold out.
+``start(codes, rows, known)``
+    Build ``network_``, a torch module, from a sample of codes and rows and the `Statistics` of all
+    rows. A decoder that has a ``network_`` goes on from it and is not started again.
+``learn(source, settings, callbacks)``
+    Train ``network_`` on batches, whose inputs are codes and whose targets are rows, as
+    `dkae.training.trainer.train` does, and return the `dkae.training.callbacks.History`.
 """
 
 from typing import Any

@@ -15,17 +15,16 @@ rows do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotri
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from dkae._support.checks import check_choice, check_integer, draw_seed
-from dkae.decoders.ridge import RidgeDecoder, check_alphas, check_codes, check_pairs
-from dkae.decoders.targets import Doubles, held_out_mask
+from dkae.decoders.base import Decoder, Doubles, check_alphas, held_out_mask
+from dkae.decoders.ridge import RidgeDecoder
 from dkae.kernels import choose_gamma, pairwise_names
 
 #: Candidates for α.
@@ -55,7 +54,7 @@ class Moments(NamedTuple):
         return self._replace(cross=_sketch(self.cross))
 
 
-class KernelRidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class KernelRidgeDecoder(Decoder):
     """Kernel ridge regression from codes to rows.
 
     Parameters
@@ -63,7 +62,7 @@ class KernelRidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
     kernel : str, default="rbf"
         A kernel of scikit-learn's ``pairwise_kernels``, on codes.
     gamma : {"median", "scale"}, float or None, default="median"
-        γ of that kernel; see `dkae.kernels.bandwidth`.
+        γ of that kernel; see `dkae.kernels.choose_gamma`.
     alphas : sequence of float
         Candidates for the strength α; one in eight training rows chooses among them.
     n_landmarks : int, optional
@@ -98,24 +97,20 @@ class KernelRidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
         self.n_landmarks = n_landmarks
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the map from codes `X` to rows `y`."""
+    def _learn_rows(self, codes: Any, rows: Any) -> None:
         alphas = check_alphas(self.alphas)
         check_choice("kernel", self.kernel, pairwise_names())
-        codes, rows = check_pairs(self, X, y)
         codes = codes.astype(np.float64)
         self.ridge_ = RidgeDecoder().fit(codes, rows)
         self.gamma_ = choose_gamma(self.gamma, self.kernel, codes)
         self.landmarks_ = codes[self._choose_landmarks(len(codes))]
         fit = self._fit_exactly if len(self.landmarks_) == len(codes) else self._fit_landmarks
         self.alpha_, self.coef_ = fit(codes, rows, alphas)
-        return self
 
-    def predict(self, X: Any) -> Any:
-        """Return the rows of codes."""
-        codes = check_codes(self, X).astype(np.float64, copy=False)
-        z = self.ridge_.predict_scaled(codes) + self._values(codes) @ self.coef_
-        return self.ridge_.targets_.restored(z)
+    def _rows_of(self, codes: Any) -> Doubles:
+        codes = codes.astype(np.float64, copy=False)
+        targets = self.ridge_.predict_targets(codes) + self._values(codes) @ self.coef_
+        return self.ridge_.rows_of_targets(targets)
 
     def _fit_exactly(self, codes: Doubles, rows: Any, alphas: list[float]) -> tuple[float, Doubles]:
         """Return the best α and A, with all codes as landmarks."""
@@ -149,23 +144,19 @@ class KernelRidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
 
     def _left(self, codes: Doubles, rows: Any) -> Doubles:
         """Return what the linear regression leaves of rows."""
-        left: Doubles = self.ridge_.targets_.scaled(rows) - self.ridge_.predict_scaled(codes)
+        left: Doubles = self.ridge_.targets_of(rows) - self.ridge_.predict_targets(codes)
         return left
 
-    def _values(self, codes: Any) -> Doubles:
+    def _values(self, codes: Doubles) -> Doubles:
         """Return l(codes, L)."""
         values: Doubles = pairwise_kernels(
-            codes.astype(np.float64),
-            self.landmarks_,
-            metric=self.kernel,
-            filter_params=True,
-            gamma=self.gamma_,
+            codes, self.landmarks_, metric=self.kernel, filter_params=True, gamma=self.gamma_
         )
         return values
 
     def _moments(self, codes: Doubles, rows: Any) -> Moments:
-        m, d = len(self.landmarks_), int(np.prod(rows.shape[1:]))
-        gram, cross = np.zeros((m, m)), np.zeros((m, d))
+        m = len(self.landmarks_)
+        gram, cross = np.zeros((m, m)), np.zeros((m, rows.shape[1]))
         for i in range(0, len(codes), N_CHUNK_ROWS):
             chunk = slice(i, i + N_CHUNK_ROWS)
             values = self._values(codes[chunk])

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dkae._support.checks import check_integer, check_number, draw_seed
-from dkae._support.devices import float32_math
-from dkae.decoders.ridge import Ridge, check_codes, check_pairs, fit_ridge
+from dkae._support.devices import choose_device, float32_math
+from dkae.decoders.base import Decoder
+from dkae.decoders.ridge import Ridge, fit_ridge
 from dkae.grams import Floats
 from dkae.networks import (
     ACTIVATIONS,
@@ -33,14 +34,12 @@ from dkae.networks import (
     learn_scaling,
     seeded,
 )
-from dkae.rows import map_rows
 from dkae.statistics import Statistics
 from dkae.training.batches import BatchSource, Source, split_rows
-from dkae.training.callbacks import EarlyStopping
+from dkae.training.callbacks import EarlyStopping, History
 from dkae.training.optimization import Optimization
-from dkae.training.phases import plan_phases
-from dkae.training.run import Keeping, Outcome, train, training_device
-from dkae.training.settings import Settings
+from dkae.training.phases import Settings, plan_phases
+from dkae.training.trainer import train
 
 #: With fewer rows none can be spared to watch the decoder.
 N_HELD_OUT_FROM = 40
@@ -113,6 +112,17 @@ class CorrectedRidge(nn.Module):
         return self.scaling.unit
 
     @property
+    def config(self) -> dict[str, Any]:
+        """The arguments that build a network like this one, but for its scaling."""
+        n_features, n_components = self.linear.weight.shape
+        return {
+            "n_components": n_components,
+            "n_features": n_features,
+            "hidden_layer_sizes": [layer.out_features for layer in self.hidden],
+            "output_activation": self.output_activation,
+        }
+
+    @property
     def summary(self) -> str:
         """The widths."""
         sizes = [*(layer.in_features for layer in self.hidden), *self.last.weight.shape[::-1]]
@@ -130,7 +140,7 @@ class CorrectedRidge(nn.Module):
                 tensor.copy_(torch.from_numpy(np.asarray(value, dtype=np.float32)))
 
 
-class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class MLPDecoder(Decoder):
     """A network from codes to rows, which starts as ridge regression.
 
     Parameters
@@ -164,9 +174,6 @@ class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: igno
         One record for each epoch.
     """
 
-    #: Whether `y` was one number for each code.
-    _is_flat = False
-
     def __init__(
         self,
         hidden_layer_sizes: Any = "auto",
@@ -192,31 +199,22 @@ class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: igno
 
     # --- as a regressor ----------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the map from codes `X` to rows `y`."""
-        codes, rows = (a.astype(np.float32) for a in check_pairs(self, X, y))
-        self._is_flat = rows.ndim == 1
-        rows = rows.reshape(len(rows), -1)
-        settings, seed = self.settings("auto"), draw_seed(self.random_state)
+    def _learn_rows(self, codes: Any, rows: Any) -> None:
+        codes, rows = codes.astype(np.float32), rows.astype(np.float32)
+        settings, seed = self.settings(len(rows), "auto"), draw_seed(self.random_state)
         rng = np.random.default_rng(seed)
-        ids, held_out = split_rows(len(rows), self.held_out_share(len(rows)), rng)
+        ids, held_out = split_rows(len(rows), settings.validation_fraction, rng)
         with float32_math():
             self.start(codes[ids], rows[ids], Statistics.of(rows, ids))
         source = BatchSource(
             rows, None, ids, held_out, settings.batch_size, settings.steps_per_epoch, rng,
-            training_device("auto"), codes=codes,
+            choose_device("auto"), codes=codes,
         )  # fmt: skip
-        self.learn(source, settings, watches=len(held_out) > 0)
-        return self
+        self.learn(source, settings)
 
-    def predict(self, X: Any) -> Any:
-        """Return the rows of codes."""
-        codes = check_codes(self, X)
-        rows = map_rows(self._decode, codes, None, ("codes", "rows"), dtype=codes.dtype)
-        return rows[:, 0] if self._is_flat else rows
-
-    def _decode(self, codes: Any) -> Any:
-        return decode_rows(self.network_, codes.astype(np.float32, copy=False))
+    def _rows_of(self, codes: Any) -> Any:
+        codes = np.require(codes, np.float32, ["C_CONTIGUOUS", "WRITEABLE"])
+        return decode_rows(self.network_, codes)
 
     @property
     def n_iter_(self) -> int:
@@ -225,17 +223,14 @@ class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: igno
 
     # --- what a map calls --------------------------------------------------------------------
 
-    def settings(self, device: Any) -> Settings:
-        """Return how to train, checked."""
+    def settings(self, n_rows: int, device: Any) -> Settings:
+        """Return how to train on so many rows, checked."""
         n_epochs = check_integer("max_iter", self.max_iter, at_least=1)
         check_integer("patience", self.patience, at_least=1)
         check_number("tol", self.tol, 0)
-        return Settings.of(self, max_iter=0, decoder_max_iter=n_epochs, device=device)
-
-    def held_out_share(self, n_rows: int) -> float:
-        """Return the share of the rows that is held out."""
-        share = check_number("validation_fraction", self.validation_fraction, 0, 1, open_high=True)
-        return share if n_rows >= N_HELD_OUT_FROM else 0.0
+        settings = Settings.of(self, max_iter=0, decoder_max_iter=n_epochs, device=device)
+        few = n_rows < N_HELD_OUT_FROM
+        return replace(settings, validation_fraction=0.0) if few else settings
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of an optimization that is given by default."""
@@ -268,14 +263,12 @@ class MLPDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: igno
         source: Source,
         settings: Settings,
         callbacks: Sequence[Any] = (),
-        keeping: Keeping | None = None,
-        *,
-        watches: bool,
-    ) -> Outcome:
-        """Train the network on batches of codes and rows; `watches` keeps the best epoch."""
+    ) -> History:
+        """Train the network on batches of codes and rows; held-out rows choose the best epoch."""
         network = copy.deepcopy(self.network_)
+        watches = settings.validation_fraction > 0
         stopping = [EarlyStopping(self.patience, self.tol)] if watches else []
         phases = plan_phases(network, settings)
-        outcome = train(network, phases, source, settings, [*stopping, *callbacks], keeping)
+        outcome = train(network, phases, source, settings, [*stopping, *callbacks])
         self.network_, self.history_ = network, outcome.records
         return outcome

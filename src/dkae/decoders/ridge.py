@@ -9,20 +9,16 @@ with standardised codes A and standardised rows Z.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dkae._support.checks import check_number, check_sequence
-from dkae.decoders.targets import Doubles, Targets, held_out_mask
+from dkae.decoders.base import Decoder, Doubles, check_alphas, held_out_mask
+from dkae.networks import choose_output_activation, learn_scaling
 from dkae.statistics import Statistics
 
 #: Candidates for the strength of the ridge, as part of the mean variance of a code.
 ALPHAS = tuple(10.0 ** np.arange(-8, 2))
-#: Types of codes; others are converted to the first.
-DTYPES = (np.float64, np.float32)
 
 
 class Ridge(NamedTuple):
@@ -63,7 +59,7 @@ def _ridges(a: Doubles, b: Doubles, alphas: Sequence[float]) -> Iterator[tuple[f
         yield alpha, vectors @ (projected / (eigenvalues.clip(min=0) + alpha)[:, None])
 
 
-class RidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class RidgeDecoder(Decoder):
     """Ridge regression from codes to rows.
 
     Parameters
@@ -76,52 +72,39 @@ class RidgeDecoder(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
     ----------
     alpha_ : float
         The chosen strength.
-    targets_ : Targets
-        The units of rows.
+    row_mean_, row_scale_ : arrays of shape (n_features,)
+        Targets are (row - mean) / scale, with one scale for all if features share a unit.
+    is_unit_interval_ : bool
+        Whether all rows lie in [0, 1], as pixels do: so do reconstructions.
     """
 
     def __init__(self, alphas: Sequence[float] = ALPHAS) -> None:
         self.alphas = alphas
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the map from codes `X` to rows `y`."""
-        alphas = check_alphas(self.alphas)
-        codes, rows = check_pairs(self, X, y)
-        self.targets_ = Targets.of(Statistics.of(rows))
-        ridge = fit_ridge(codes.astype(np.float64), self.targets_.scaled(rows), alphas)
+    def _learn_rows(self, codes: Any, rows: Any) -> None:
+        alphas, known = check_alphas(self.alphas), Statistics.of(rows)
+        scale = learn_scaling(known).scale.double().numpy()
+        self.row_mean_, self.row_scale_ = known.mean, np.broadcast_to(scale, known.shape).copy()
+        self.is_unit_interval_ = choose_output_activation("auto", *known.range) == "sigmoid"
+        ridge = fit_ridge(codes.astype(np.float64), self.targets_of(rows), alphas)
         self.code_mean_, self.code_scale_ = ridge.mean, ridge.scale
         self.coef_, self.intercept_, self.alpha_ = ridge.weight, ridge.center, ridge.alpha
-        return self
 
-    def predict(self, X: Any) -> Any:
-        """Return the rows of codes."""
-        codes = check_codes(self, X)
-        return self.targets_.restored(self.predict_scaled(codes))
+    def _rows_of(self, codes: Any) -> Doubles:
+        return self.rows_of_targets(self.predict_targets(codes))
 
-    def predict_scaled(self, codes: Any) -> Doubles:
-        """Return the rows of codes in the units of `targets_`."""
+    def targets_of(self, rows: Any) -> Doubles:
+        """Return rows in units in which all features count."""
+        targets: Doubles = (np.asarray(rows, np.float64) - self.row_mean_) / self.row_scale_
+        return targets
+
+    def predict_targets(self, codes: Any) -> Doubles:
+        """Return the targets of codes."""
         a = (codes - self.code_mean_) / self.code_scale_
-        predicted: Doubles = a @ self.coef_ + self.intercept_
-        return predicted
+        targets: Doubles = a @ self.coef_ + self.intercept_
+        return targets
 
-
-def check_alphas(alphas: Any) -> list[float]:
-    """Return the candidates for a strength; there must be one."""
-    values = check_sequence("alphas", alphas)
-    if not values:
-        raise ValueError("alphas is empty: pass at least one number")
-    return [check_number("each of alphas", alpha, 0, open_low=True) for alpha in values]
-
-
-def check_pairs(decoder: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Return codes and rows as arrays of finite numbers, two of each at least."""
-    codes, rows = validate_data(
-        decoder, X, y, dtype=DTYPES, multi_output=True, y_numeric=True, ensure_min_samples=2
-    )
-    return codes, rows
-
-
-def check_codes(decoder: Any, X: Any) -> Any:
-    """Return codes to decode as an array of finite numbers."""
-    check_is_fitted(decoder)
-    return validate_data(decoder, X, dtype=DTYPES, reset=False)
+    def rows_of_targets(self, targets: Doubles) -> Doubles:
+        """Return the rows that targets stand for."""
+        rows = self.row_mean_ + self.row_scale_ * targets
+        return np.clip(rows, 0.0, 1.0) if self.is_unit_interval_ else rows

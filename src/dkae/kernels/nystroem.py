@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dkae.grams import Floats
 from dkae.kernels.base import Kernel
 
 Doubles = NDArray[np.float64]
@@ -77,11 +78,20 @@ class NystroemFeatures:
         self.projection: NDArray[Any] = root_of(self.values(landmarks))
         self.offset: Doubles = np.zeros(self.projection.shape[1])
 
-    def fit(self, rows: Any) -> Self:
-        """Turn the codes to the leading directions of the features of these rows."""
+    def kernel_values(self, rows: Any) -> Floats:
+        """Return κ(X, L) of all rows, for `fit` and a call that follows it."""
+        values = np.empty((len(rows), len(self.projection)), dtype=np.float32)
+        for part in _chunks(rows):
+            values[part] = self.values(rows[part])
+        return values
+
+    def fit(self, rows: Any, values: Floats | None = None) -> Self:
+        """Turn the codes to the leading directions of the features of these rows.
+
+        `values` are their kernel values, if they are known.
+        """
         moment, total = 0.0, np.zeros(self.projection.shape[1])
-        for values in self._chunks(rows):
-            phi = values @ self.projection
+        for phi in self._features(rows, values):
             moment = moment + phi.T @ phi
             total += phi.sum(axis=0)
         mean = total / len(rows) if self.center else np.zeros_like(total)
@@ -90,12 +100,17 @@ class NystroemFeatures:
         self.projection, self.offset = self.projection @ leading, mean @ leading
         return self
 
-    def __call__(self, X: Any) -> NDArray[Any]:
+    def __call__(self, X: Any, values: Floats | None = None) -> NDArray[Any]:
         """Return the codes of rows, in the precision of `projection`."""
         offset = self.offset.astype(self.projection.dtype)
-        return np.concatenate([v @ self.projection - offset for v in self._chunks(X)])
+        return np.concatenate([phi - offset for phi in self._features(X, values)])
 
-    def _chunks(self, rows: Any) -> Iterator[NDArray[Any]]:
-        """Yield kernel values in the precision of `projection`, of a few rows at a time."""
-        for i in range(0, len(rows), N_CHUNK_ROWS):
-            yield self.values(rows[i : i + N_CHUNK_ROWS]).astype(self.projection.dtype, copy=False)
+    def _features(self, rows: Any, values: Floats | None) -> Iterator[NDArray[Any]]:
+        """Yield products of kernel values and `projection`, of a few rows at a time."""
+        for part in _chunks(rows):
+            found = self.values(rows[part]) if values is None else values[part]
+            yield found.astype(self.projection.dtype, copy=False) @ self.projection
+
+
+def _chunks(rows: Any) -> Iterator[slice]:
+    return (slice(i, i + N_CHUNK_ROWS) for i in range(0, len(rows), N_CHUNK_ROWS))
