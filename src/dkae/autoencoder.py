@@ -69,7 +69,7 @@ class DeepKernelizedAutoencoder(KernelMap):
         object of ``sklearn.gaussian_process.kernels``; or a kernel of `dkae.kernels`, which is not
         fitted again if it is fitted. A Gram matrix is passed to `fit`.
     gamma : {"median", "scale"}, float or None, default="median"
-        γ of a kernel by name that has one; see `dkae.kernels.bandwidth`. None is 1 / n_features.
+        γ of a kernel by name that has one; see `dkae.kernels.choose_gamma`.
     network : Stack, torch.nn.Module or callable, optional
         What learns: by default a `dkae.networks.Stack()`, fully connected layers there and back. Or
         a module with ``encode`` and ``decode``, which is copied and never changed; or a factory

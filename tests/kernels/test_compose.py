@@ -21,8 +21,8 @@ from dkae.kernels import (
     ideal_kernel,
     normalize,
 )
-from dkae.kernels.cluster.screening import Screening
 from dkae.kernels.compose import SumKernel
+from dkae.kernels.posteriors import Screening
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (60, 5)).astype(np.float32)

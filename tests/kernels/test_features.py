@@ -24,8 +24,8 @@ from dkae.kernels import (
     features,
     normalize,
 )
-from dkae.kernels.cluster.screening import Screening
 from dkae.kernels.features import ComputedGram
+from dkae.kernels.posteriors import Screening
 
 X = np.random.default_rng(0).uniform(0.1, 1, (2000, 6)).astype(np.float32)
 ROWS, COLUMNS = np.array([7, 1999, 7, 3]), np.array([0, 1234])
@@ -49,8 +49,8 @@ class Mine(PairwiseKernel):
         return super().on(X)
 
 
-def clusters(**params):
-    return ProbabilisticClusterKernel(4, 2, random_state=0, reg_covar=1e-2, **params).fit(X)
+def clusters():
+    return ProbabilisticClusterKernel(4, 2, random_state=0, reg_covar=1e-2).fit(X)
 
 
 def is_computed(gram):
@@ -79,7 +79,6 @@ def test_a_number_is_kept_to_for_few_rows_too():
     "kernel",
     [
         pytest.param(clusters(), id="compact"),
-        pytest.param(clusters(tolerance=0), id="dense"),
         pytest.param(ForestKernel(n_estimators=20, random_state=0).fit(X), id="forest"),
         pytest.param(TransformerKernel(Nystroem(n_components=9).fit(X)), id="transformer"),
     ],
@@ -160,7 +159,7 @@ def test_the_screening_of_mixtures_is_made_once(monkeypatch):
         made.append(args)
         return Screening(*args)
 
-    monkeypatch.setattr("dkae.kernels.cluster.kernel.Screening", make)
+    monkeypatch.setattr("dkae.kernels.cluster.Screening", make)
     gram = kernel.on(X, cache_bytes=0)
     for _ in range(3):
         gram.block(ROWS, COLUMNS)
@@ -232,7 +231,6 @@ class Second:
     "kernel",
     [
         pytest.param(clusters(), id="compact"),
-        pytest.param(clusters(tolerance=0), id="dense"),
         pytest.param(ForestKernel(n_estimators=20, random_state=0).fit(X), id="forest"),
         pytest.param(
             TransformerKernel(RandomTreesEmbedding(5, random_state=0).fit(X)), id="sparse"

@@ -9,8 +9,7 @@ from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels, rbf_kerne
 from sklearn.svm import SVR
 
 from dkae.kernels import PairwiseKernel
-from dkae.kernels.bandwidth import N_MEDIAN_ROWS, choose_gamma
-from dkae.kernels.formulas import FORMULAS
+from dkae.kernels.formulas import FORMULAS, N_MEDIAN_ROWS, choose_gamma
 from dkae.kernels.pairwise import pairwise_names
 
 RNG = np.random.default_rng(0)

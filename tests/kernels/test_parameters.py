@@ -82,9 +82,8 @@ OTHERS = {
         "n_estimators": 8, "max_depth": 2, "random_state": 1,
     },
     ProbabilisticClusterKernel(6, 4, random_state=0): {
-        "max_components": 5, "n_initializations": 3, "covariance_type": "spherical",
-        "reg_covar": 0.1, "max_fit_samples": 12, "init": "k-means++", "max_iter": 12, "tol": 0.5,
-        "normalize": "max", "tolerance": 0, "random_state": 1,
+        "max_components": 5, "n_initializations": 3, "reg_covar": 0.1, "max_fit_samples": 12,
+        "max_iter": 12, "tol": 0.5, "tolerance": 0.5, "random_state": 1,
     },
     center(PairwiseKernel("linear")): {"kernel": RBF, "max_reference": 5},
     RBF + PairwiseKernel("linear"): {"kernels": [RBF, RBF], "weights": [2, 1]},

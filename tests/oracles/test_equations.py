@@ -183,25 +183,19 @@ def mixtures_of(kernel, X):
     fitted, start = kernel.mixtures_, 0
     for g in fitted.sizes.tolist():
         part, start = slice(start, start + g), start + g
-        mixture = GaussianMixture(g, covariance_type=kernel.covariance_type)
+        mixture = GaussianMixture(g, covariance_type="diag")
         mixture.weights_ = fitted.weights[part].numpy()
         mixture.means_ = fitted.means[part].numpy() + X.mean(axis=0)
-        variances = fitted.covariances[part].numpy()
-        if kernel.covariance_type == "spherical":
-            variances = variances[:, 0]
-        mixture.precisions_cholesky_ = 1 / np.sqrt(variances)
+        mixture.precisions_cholesky_ = 1 / np.sqrt(fitted.covariances[part].numpy())
         yield mixture
 
 
-@pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
-@pytest.mark.parametrize("seed", range(10))
-def test_the_cluster_kernel_is_equation_4(seed, covariance_type):
+@pytest.mark.parametrize("seed", range(20))
+def test_the_cluster_kernel_is_equation_4(seed):
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 12))
     X, _ = make_blobs(80, d, centers=4, cluster_std=2, random_state=seed)
-    kernel = ProbabilisticClusterKernel(
-        int(rng.integers(2, 7)), 2, covariance_type=covariance_type, random_state=seed
-    ).fit(X)
+    kernel = ProbabilisticClusterKernel(int(rng.integers(2, 7)), 2, random_state=seed).fit(X)
     new = np.vstack([X[:20], rng.uniform(-15, 15, size=(30, d))])
     posteriors = [mixture.predict_proba(new) for mixture in mixtures_of(kernel, X)]
     assert len(posteriors) == kernel.n_mixtures_
@@ -209,5 +203,5 @@ def test_the_cluster_kernel_is_equation_4(seed, covariance_type):
     # κ(x, y) = 1/Z Σ π(x)ᵀ π(y)
     expected = sum(p @ p.T for p in posteriors) / len(posteriors)
     np.testing.assert_allclose(kernel.gram(new), expected, atol=kernel.tolerance)
-    exact = ProbabilisticClusterKernel(**kernel.get_params() | {"tolerance": 0}).fit(X)
-    np.testing.assert_allclose(exact.gram(new), expected, atol=1e-6)
+    phi = kernel.features(new)
+    np.testing.assert_allclose(phi @ phi.T, expected, atol=1e-6)

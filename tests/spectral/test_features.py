@@ -52,9 +52,6 @@ KERNELS = {
         ).fit(X)
     ),
     "forest": ForestKernel(n_estimators=20, random_state=0),
-    "exact clusters": ProbabilisticClusterKernel(
-        4, 3, reg_covar=1e-2, tolerance=0, random_state=0
-    ),
     "clusters": ProbabilisticClusterKernel(4, 3, reg_covar=1e-2, random_state=0),
 }  # fmt: skip
 

@@ -9,12 +9,12 @@ from sklearn.gaussian_process.kernels import Kernel as _GPKernel
 
 from dkae._support.checks import check_choice, shown
 from dkae.grams import Gram, as_gram, sample_rows
-from dkae.kernels.bandwidth import choose_gamma
 from dkae.kernels.base import Kernel
 from dkae.kernels.cluster import ProbabilisticClusterKernel
 from dkae.kernels.compose import center, normalize
 from dkae.kernels.features import FeatureKernel, TransformerKernel
 from dkae.kernels.forests import ForestKernel
+from dkae.kernels.formulas import choose_gamma
 from dkae.kernels.known_rows import Precomputed, ideal_kernel
 from dkae.kernels.nystroem import NystroemFeatures
 from dkae.kernels.pairwise import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import _safe_indexing
-from sklearn.utils.extmath import row_norms
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from dkae._support.arrays import naming
 from dkae._support.checks import check_number, shown
@@ -52,16 +51,15 @@ class FeatureKernel(Kernel):
         gram = self._gram_of(describe(X))
         return gram.function(gram.rows, None if Y is None else describe(Y))
 
-    def diag(self, X: Any) -> Floats:
-        return finite_float32(by_chunks(self._squared_norms, X), str(self))
-
     def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
         """Return the Gram matrix of the rows of `X`, from features that are held if they fit.
 
         If they take more than `cache_bytes`, it is a `ComputedGram`; see `Kernel.on`. Both have the
         same entries, up to the round-off of Φ, which may depend on how many rows it is of.
         """
-        n, describe = _count(X), self._describer()
+        describe = self._describer()
+        with naming("X", X):
+            n = _num_samples(X)
         if n == 0 or (cache_bytes is None and n <= N_HELD_ROWS):
             return self._gram_of(describe(X))
         budget = default_budget()
@@ -69,7 +67,7 @@ class FeatureKernel(Kernel):
             budget = check_number("cache_bytes", cache_bytes, 0)
         rows = indexable(X)
         sample = self._gram_of(describe(_take(rows, sample_rows(n, N_SAMPLE_ROWS))))
-        n_bytes = _bytes_of(sample.rows) / len(sample) * n
+        n_bytes = sum(a.nbytes for a in to_arrays(sample.rows).values()) / len(sample) * n
         is_held = all(present().gather(n_bytes <= budget))  # by all processes, or by none
         LOGGER.info(
             "%s: features of %d rows take about %s, and may take %s: %s",
@@ -94,9 +92,6 @@ class FeatureKernel(Kernel):
     def _gram_of(self, described: Any) -> RowsGram:
         """Return the Gram matrix of described rows."""
         return FeatureGram(described, str(self), self)
-
-    def _squared_norms(self, X: Any) -> NDArray[Any]:
-        return np.asarray(row_norms(self.features(X), squared=True))
 
 
 class ComputedGram(RowsGram):
@@ -192,26 +187,12 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], like: Any) -> Any:
     return like.from_arrays(arrays) if hasattr(like, "from_arrays") else arrays["array"]
 
 
-def _count(X: Any) -> int:
-    """Return the number of rows; 0 if X has none, which is an error later."""
-    shape = getattr(X, "shape", None)
-    if shape is None:
-        return len(X) if isinstance(X, Sized) else 0
-    return int(shape[0]) if shape else 0
-
-
 def _take(X: Any, ids: Rows) -> Any:
     """Return some rows of an array, a table, a list or a sparse matrix."""
     if isinstance(X, np.ndarray | RowArray):
         return X[ids]
     with naming("X", X):
         return _safe_indexing(X, ids)
-
-
-def _bytes_of(described: Any) -> int:
-    if sparse.issparse(described):
-        return int(sum(a.nbytes for a in (described.data, described.indices, described.indptr)))
-    return int(described.nbytes)
 
 
 def check_fitted(estimator: Any, name: str, method: str) -> None:

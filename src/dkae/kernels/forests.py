@@ -7,6 +7,7 @@ for each row and partition is enough.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
 
@@ -21,13 +22,16 @@ from dkae._support.arrays import naming, smallest_integers
 from dkae._support.checks import check_integer, check_state, draw_seed, shown
 from dkae._support.processes import present
 from dkae.grams import Floats, RowsGram, sample_rows
-from dkae.kernels.array_forest import ArrayForest
-from dkae.kernels.base import Kernel, vectors
+from dkae.kernels.base import vectors
 from dkae.kernels.features import FeatureKernel, by_chunks, check_fitted
 from dkae.rows import RowArray, as_rows, is_row_array
 
 #: Rows of those on a disk that an embedding is fitted to.
 N_FIT_ROWS = 100_000
+#: Pairs of a row and a tree that are computed together: 32 MB.
+N_CHUNK_PAIRS = 2**22
+#: scikit-learn's mark of a missing child.
+NO_CHILD = -1
 
 
 class ForestKernel(FeatureKernel):
@@ -71,7 +75,7 @@ class ForestKernel(FeatureKernel):
     def has_features(self) -> bool:  # type: ignore[override]
         # Φ has a column for each node, and only forests of scikit-learn tell their nodes.
         forest = getattr(self, "forest_", self.forest)
-        return forest is None or hasattr(ArrayForest.of(forest), "n_nodes")
+        return forest is None or isinstance(ArrayForest.of(forest), ArrayForest)
 
     def fit(self, X: Any, y: object = None) -> Self:
         if self.forest is not None:
@@ -99,7 +103,7 @@ class ForestKernel(FeatureKernel):
                 "its leaves cannot be numbered: use gram(X, Y), which compares them"
             )
         n_rows, n_trees = leaves.shape
-        n_nodes = ArrayForest.of(self.forest_).n_nodes
+        n_nodes = np.diff(ArrayForest.of(self.forest_).bounds)
         columns = (np.cumsum(n_nodes) - n_nodes + leaves).ravel()
         ones = np.full(columns.size, 1 / np.sqrt(n_trees), dtype=np.float32)
         bounds = np.arange(0, columns.size + 1, n_trees)
@@ -113,8 +117,6 @@ class ForestKernel(FeatureKernel):
         return present().first(draw_seed(self.random_state))
 
     # From the leaves themselves: faster than Φ, and one or two bytes for each row and tree.
-    diag = Kernel.diag
-
     def _describer(self) -> Callable[[Any], Any]:
         return self._leaves
 
@@ -146,3 +148,82 @@ def _share(a: NDArray[Any], b: NDArray[Any] | None) -> Floats:
     n_columns = a.shape[1]
     share: Floats = (n_columns - torch.cdist(x, y, p=0.0).numpy()) / np.float32(n_columns)
     return share
+
+
+@dataclass(frozen=True)
+class ArrayForest:
+    """A fitted forest as plain arrays, which files hold: without scikit-learn's objects.
+
+    A node asks whether x[feature] ≤ threshold, and goes left or right; a leaf has no children. The
+    nodes of all trees lie in one array, each tree after the one before, and children are numbered
+    within all of them.
+    """
+
+    left: NDArray[Any]
+    right: NDArray[Any]
+    feature: NDArray[Any]
+    threshold: NDArray[Any]
+    #: Whether a missing value goes left.
+    missing_left: NDArray[Any]
+    #: The first node of each tree, and the number of all nodes.
+    bounds: NDArray[Any]
+    n_features_in_: int
+
+    def __repr__(self) -> str:
+        return f"ArrayForest(<{len(self.bounds) - 1} trees of {len(self.left)} nodes>)"
+
+    @classmethod
+    def of(cls, forest: Any) -> Any:
+        """Return the trees of a fitted forest of scikit-learn; any other forest as it is."""
+        try:
+            trees = [estimator.tree_ for estimator in np.ravel(forest.estimators_)]
+        except AttributeError:
+            return forest
+        counts = [tree.node_count for tree in trees]
+        bounds = np.cumsum([0, *counts])
+        first = np.repeat(bounds[:-1], counts)
+
+        def joined(name: str) -> NDArray[Any]:
+            return np.concatenate([getattr(tree, name) for tree in trees])
+
+        def children(name: str) -> NDArray[np.int32]:
+            found = joined(name)
+            return np.where(found == NO_CHILD, NO_CHILD, found + first).astype(np.int32)
+
+        return cls(
+            left=children("children_left"),
+            right=children("children_right"),
+            feature=np.maximum(joined("feature"), 0).astype(np.int32),
+            threshold=joined("threshold"),
+            missing_left=joined("missing_go_to_left").astype(bool),
+            bounds=bounds.astype(np.int32),
+            n_features_in_=int(forest.n_features_in_),
+        )
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Return the leaf of each row in each tree, numbered within the tree."""
+        rows = np.asarray(X, dtype=np.float32)  # as scikit-learn compares them
+        if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has the shape {rows.shape}, but the forest was fitted to rows of "
+                f"{self.n_features_in_} features"
+            )
+        leaves = np.empty((len(rows), len(self.bounds) - 1), np.int64)
+        n = max(1, N_CHUNK_PAIRS // leaves.shape[1])
+        for i in range(0, len(rows), n):
+            leaves[i : i + n] = self._leaves(rows[i : i + n])
+        return leaves
+
+    def _leaves(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        roots = self.bounds[:-1].astype(np.int64)
+        nodes = np.tile(roots, len(rows))  # of all pairs of a row and a tree
+        # Only pairs that have not reached their leaf go on: rows x trees x depth in all.
+        going = np.flatnonzero(self.left[nodes] != NO_CHILD)
+        while going.size:
+            node = nodes[going]
+            x = rows[going // len(roots), self.feature[node]]
+            goes_left = (x <= self.threshold[node]) | (np.isnan(x) & self.missing_left[node])
+            child = np.where(goes_left, self.left[node], self.right[node])
+            nodes[going] = child
+            going = going[self.left[child] != NO_CHILD]
+        return nodes.reshape(len(rows), -1) - roots

@@ -16,7 +16,7 @@ additive_chi2          :math:`-q`                     that of chi2
 =====================  =============================  ======================================
 
 scikit-learn computes q of arrays. In torch, q(·, rows) of fixed rows is faster, in float32; the two
-χ² kernels have no form in torch.
+χ² kernels have no form in torch. γ may be chosen from the data, see :func:`choose_gamma`.
 """
 
 from __future__ import annotations
@@ -35,15 +35,24 @@ from sklearn.metrics.pairwise import (
     linear_kernel,
     manhattan_distances,
 )
+from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms
 from torch import Tensor
 from torch.nn import functional as F
 
-from dkae._support.arrays import naming
+from dkae._support.arrays import check_magnitude, largest_entry, naming, real_numbers
+from dkae._support.checks import check_choice, check_number
 from dkae._support.devices import float32_math
-from dkae.grams import Floats, finite_float32
+from dkae.grams import Floats, finite_float32, sample_rows
 
 Tensors = tuple[Tensor, ...]
+
+#: Rows whose pairs the median is over: half a million pairs.
+N_MEDIAN_ROWS = 1000
+#: Rows whose variance is computed together.
+N_CHUNK_ROWS = 1024
+#: Squares of smaller numbers than this leave float32.
+LEAST = 1e-15
 
 
 class Quantity(NamedTuple):
@@ -154,3 +163,84 @@ def values_in_torch(
         x = torch.from_numpy(np.require(X, np.float32, ["C_CONTIGUOUS", "WRITEABLE"])).flatten(1)
         values = formula.function(torch, formula.quantity.of_tensors(x, *prepared), **params)
     return finite_float32(values.numpy(), name)
+
+
+# --- γ -------------------------------------------------------------------------------------------
+
+
+def choose_gamma(gamma: str | float | None, metric: str, X: Floats) -> float | None:
+    r"""Return γ for the kernel `metric`, or None if that kernel has no γ.
+
+    Parameters
+    ----------
+    gamma : {"median", "scale"}, float or None
+        "median" is the inverse of the median, over pairs of rows, of the quantity that γ
+        multiplies: the L1 distance of the Laplacian kernel, the χ² distance, the absolute inner
+        product of the polynomial and the sigmoid kernel. For the RBF kernel it is the customary
+        :math:`1 / (2 \sigma^2)` with σ the median Euclidean distance. "scale" is
+        :math:`1 / (d \operatorname{Var}(X))`, as in scikit-learn's SVC, and None 1 / n_features.
+    metric : str
+        The name of the kernel.
+    X : array of shape (n_samples, n_features)
+        Rows.
+    """
+    if isinstance(gamma, str):
+        check_choice("gamma", gamma, ("median", "scale"))
+    elif gamma is not None:
+        gamma = check_number("gamma", gamma, 0, open_low=True)
+    if "gamma" not in FORMULAS[metric].params:
+        return None
+    if gamma == "median":
+        return _median_gamma(FORMULAS[metric], X)
+    if gamma == "scale":
+        return _scale_gamma(X)
+    return 1.0 / _checked(X[:1]).shape[1] if gamma is None else float(gamma)
+
+
+def _median_gamma(formula: Formula, X: Floats) -> float:
+    """Return the inverse of the median of what γ multiplies."""
+    quantity = np.abs(formula.multiple * formula.quantity.of_arrays(_sample(X)))
+    pairs = quantity[np.triu_indices_from(quantity, k=1)]
+    # Duplicated rows are at distance zero and say nothing about the scale.
+    positive = pairs[pairs > 0]
+    return _inverse(float(np.median(positive))) if positive.size else 1.0
+
+
+def _scale_gamma(X: Floats) -> float:
+    """Return 1 / (d Var X)."""
+    _sample(X)  # checked
+    # By chunks of rows: NumPy's var would copy all data to float64.
+    starts = range(0, len(X), N_CHUNK_ROWS)
+    chunks = (X[i : i + N_CHUNK_ROWS] for i in starts)
+    mean = sum(float(chunk.sum(dtype=np.float64)) for chunk in chunks) / X.size
+    chunks = (X[i : i + N_CHUNK_ROWS] for i in starts)
+    with np.errstate(over="ignore"):
+        squares = sum(float(np.square(chunk - mean).sum()) for chunk in chunks)
+    return _inverse(X.shape[1] * squares / X.size)
+
+
+def _sample(X: Floats) -> NDArray[Any]:
+    """Return a sample of the rows, checked."""
+    rows = _checked(X[sample_rows(len(X), N_MEDIAN_ROWS)])
+    check_magnitude(rows, "X")
+    if 0 < largest_entry(rows) < LEAST:
+        raise ValueError(
+            f"X has entries up to {largest_entry(rows):.3g}: squares of numbers below {LEAST:g} "
+            "leave float32 arithmetic, scale X (for example with standardize=True)"
+        )
+    return rows
+
+
+def _checked(rows: Any) -> NDArray[Any]:
+    numbers = real_numbers(rows, "X")
+    with naming("X", rows):
+        return np.asarray(check_array(numbers, dtype=[np.float64, np.float32]))
+
+
+def _inverse(value: float) -> float:
+    if not np.isfinite(value):
+        raise ValueError(
+            "X has rows so far apart that their distances leave float32: leave out such rows, "
+            "scale X, or pass gamma as a number"
+        )
+    return 1.0 / value if value else 1.0  # all rows are equal: the kernel is constant anyway

@@ -15,9 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from dkae._support.arrays import naming
 from dkae._support.checks import check_choice, check_mapping, check_number, check_takes, shown
 from dkae.grams import Floats
-from dkae.kernels.bandwidth import choose_gamma
 from dkae.kernels.base import Kernel, RowsFunction, vectors
-from dkae.kernels.formulas import FORMULAS, Formula, values_in_torch
+from dkae.kernels.formulas import FORMULAS, Formula, choose_gamma, values_in_torch
 from dkae.rows import as_rows
 
 
@@ -34,8 +33,8 @@ class PairwiseKernel(Kernel):
     metric : str, default="rbf"
         One of :func:`pairwise_names`; their formulas are in :mod:`dkae.kernels.formulas`.
     gamma : {"median", "scale"}, float or None, default="median"
-        See :mod:`dkae.kernels.bandwidth`. The kernels "linear", "cosine" and "additive_chi2" have
-        no γ and take no value but the default.
+        See :func:`dkae.kernels.choose_gamma`. The kernels "linear", "cosine" and "additive_chi2"
+        have no γ and take no value but the default.
     degree : float, optional
         Degree of the polynomial kernel, 3 if not given. Other kernels have none.
     coef0 : float, optional

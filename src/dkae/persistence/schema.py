@@ -363,7 +363,7 @@ class Writer:
         return None
 
     def _describe(self, value: Any) -> tuple[str, Fields]:
-        from dkae.kernels.array_forest import ArrayForest
+        from dkae.kernels.forests import ArrayForest
 
         if kind_of(value) is None and hasattr(value, "estimators_"):
             value = ArrayForest.of(value)

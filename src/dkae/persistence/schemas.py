@@ -104,7 +104,7 @@ declare(
 _forest = instance("ArrayForest") | NOTHING
 declare("dkae.kernels.forests:ForestKernel", forest=_forest, forest_=_forest, cost=_one_more)
 declare_record(
-    "dkae.kernels.array_forest:ArrayForest",
+    "dkae.kernels.forests:ArrayForest",
     left=array("nodes", kinds="i", low=-1, below="nodes"),
     right=array("nodes", kinds="i", low=-1, below="nodes"),
     n_features_in_=size("d"),
@@ -116,26 +116,23 @@ declare_record(
     cost=relations.forest_cost,
 )
 declare(
-    "dkae.kernels.cluster.kernel:ProbabilisticClusterKernel",
-    covariance_type=one_of("diag", "spherical", "full"),
-    normalize=one_of("mixtures", "max", "cosine"),
-    tolerance=number(0, 1),
+    "dkae.kernels.cluster:ProbabilisticClusterKernel",
+    tolerance=number(TINY, 1),
     **N_FEATURES,
     mixtures_=instance("Mixtures"),
     n_mixtures_=integer(1),
     n_iter_=COUNT,
-    largest_=optional(POSITIVE),
     _offset=ROW,
-    _basis=array("?", kinds="iu", low=0, below="d") | array("d", "?"),
+    _basis=array("?", kinds="iu", low=0, below="d"),
     check=relations.check_pck,
     cost=_one_more,
 )
 declare_record(
-    "dkae.kernels.cluster.mixtures:Mixtures",
-    means=array("n", "?", is_tensor=True),
+    "dkae.kernels.mixtures:Mixtures",
+    means=array("n", "m", is_tensor=True),
     weights=array("n", low=TINY, is_tensor=True),
     sizes=array("mixtures", kinds="i", low=1, below=2**31, is_tensor=True),
-    covariances=array("n", "?", low=TINY, is_tensor=True) | array("n", "?", "?", is_tensor=True),
+    covariances=array("n", "m", low=TINY, is_tensor=True),
     check=relations.check_mixtures,
 )
 _parts = several(KERNEL, 1)
