@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dkae._support import files
-from dkae._support.files import check_writable, owning, replacing
+from dkae.files import check_writable, owning, replacing
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="system calls are POSIX")
 
@@ -241,7 +241,7 @@ def killed_afterwards(code, path):
     """Start a process that runs this code with a path, wait until it prints, and kill it."""
     begin = (
         "import sys; from pathlib import Path; from time import sleep\n"
-        "from dkae._support.files import owning, replacing\npath = Path(sys.argv[1])\n"
+        "from dkae.files import owning, replacing\npath = Path(sys.argv[1])\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", begin + code, path], stdout=subprocess.PIPE, text=True

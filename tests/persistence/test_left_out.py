@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from dkae import load, save
 from dkae.kernels import Precomputed, ProbabilisticClusterKernel, TransformerKernel
-from dkae.networks import ConvolutionalAutoencoder, ResidualAutoencoder
+from dkae.networks import ConvolutionalAutoencoder
 from dkae.persistence import ModelFileError
 from dkae.training import Optimization
 from tests.nets import Linear, Noisy
@@ -108,8 +108,7 @@ def test_functions_are_left_out_by_name(tmp_path):
     with pytest.warns(UserWarning, match="set optimizer= before you call fit again"):
         loaded = save_and_load(model, tmp_path)
     assert_same_maps(loaded, model)
-    assert (loaded.alignment, loaded.optimization.optimizer) == ("your mine", "your slow")
-    with pytest.raises(ValueError, match="your mine"):
+    with pytest.raises(ValueError, match="alignment='your alignment' is not known"):
         loaded.fit(X)
 
 
@@ -160,16 +159,13 @@ def test_a_network_that_is_not_needed_is_refused(tmp_path):
 
 
 @left_out_is_fine
-@pytest.mark.parametrize(
-    "network",
-    [partial(ConvolutionalAutoencoder, channels=(4,)), partial(ResidualAutoencoder, width=8)],
-)
-def test_networks_of_this_package_need_no_code(network, tmp_path):
+def test_a_convolutional_network_needs_no_code(tmp_path):
     rows = np.random.default_rng(0).random((20, 1, 6, 5), dtype=np.float32)
 
     def flat(A, B):
         return A.reshape(len(A), -1) @ B.reshape(len(B), -1).T
 
+    network = partial(ConvolutionalAutoencoder, channels=(4,))
     model = make(network=network, kernel=flat).fit(rows)
     loaded = save_and_load(model, tmp_path)
     assert_same_maps(loaded, model, rows)

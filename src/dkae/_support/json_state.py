@@ -9,7 +9,7 @@ key, which names its type, so that a value comes back as what it was:
 ``{"float": "nan"}``                    a float that JSON cannot hold: nan, inf, -inf
 ``{"tensor": name}``, ``{"array": …}``  a tensor of the file, or an array made of it
 ``{"transposed": …}``                   the transpose of one of these: so it lay in memory
-``{"object": [kind, fields]}``          an object that the caller knows how to build
+``{"object": [kind, fields]}``          an object that a subclass of `Unpacker` knows how to build
 ``{"again": i}``                        the i-th of these objects, which stands in several places
 ======================================  ===========================================================
 """
@@ -17,7 +17,7 @@ key, which names its type, so that a value comes back as what it was:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -34,41 +34,37 @@ class NotPlainError(ValueError):
     """A value cannot stand in a file."""
 
 
-def _no_object(value: Any) -> tuple[str, Fields]:
-    raise NotPlainError(f"it is a {type(value).__name__}")
-
-
-def _no_kind(kind: str, fields: Fields) -> Any:
-    raise ValueError(f"objects such as {kind[:80]!r} cannot stand here")
-
-
 class Packer:
-    """Turns values into JSON and tensors; `describe` returns kind and fields of an object."""
+    """Turns values into JSON and tensors; a subclass may describe objects."""
 
-    def __init__(self, describe: Callable[[Any], tuple[str, Fields]] = _no_object) -> None:
-        self.describe = describe
+    def __init__(self) -> None:
         self.tensors: dict[str, Tensor] = {}
         #: Objects and their numbers; kept, so that no id is used twice.
-        self.seen: dict[int, tuple[int, Any]] = {}
+        self._seen: dict[int, tuple[int, Any]] = {}
+
+    def describe(self, value: Any) -> tuple[str, Fields]:
+        """Return kind and fields of an object."""
+        raise NotPlainError(f"it is a {type(value).__name__}")
 
     def pack(self, value: Any, name: str = "", depth: int = 0) -> Any:
         """Return a value as JSON; `name` is its place in the whole."""
         if depth > MAX_DEPTH:
             raise NotPlainError(f"{name[:80]}… is nested deeper than {MAX_DEPTH}")
         value = value.item() if isinstance(value, np.generic) else value
-        if isinstance(value, str):
-            return _unicode(value, name)
-        if value is None or isinstance(value, int) or _is_finite(value):
-            return value
-        if isinstance(value, float):
-            return {"float": repr(value)}
-        if isinstance(value, Tensor | np.ndarray):
-            return self._pack_array(value, name)
-        if isinstance(value, list | tuple):
-            items = [self.pack(v, f"{name}.{i}", depth + 1) for i, v in enumerate(value)]
-            return items if isinstance(value, list) else {"tuple": items}
-        if isinstance(value, Mapping):
-            return {"dict": self._pack_items(value, name, depth + 1)}
+        match value:
+            case str():
+                return _unicode(value, name)
+            case None | int():
+                return value
+            case float():
+                return value if math.isfinite(value) else {"float": repr(value)}
+            case Tensor() | np.ndarray():
+                return self._pack_array(value, name)
+            case list() | tuple():
+                items = [self.pack(v, f"{name}.{i}", depth + 1) for i, v in enumerate(value)]
+                return items if isinstance(value, list) else {"tuple": items}
+            case Mapping():
+                return {"dict": self._pack_items(value, name, depth + 1)}
         return self._pack_object(value, name, depth + 1)
 
     def _pack_items(self, value: Mapping[Any, Any], name: str, depth: int) -> list[Any]:
@@ -84,7 +80,7 @@ class Packer:
         # Columns one after the other stay so: else products differ in the last digit.
         strides = value.stride() if isinstance(value, Tensor) else value.strides
         is_transposed = value.ndim > 1 and abs(strides[0]) < abs(strides[-1])
-        tensor = _as_tensor(_transposed(value) if is_transposed else value, name)
+        tensor = _as_tensor(value.swapaxes(0, -1) if is_transposed else value, name)
         key = _unicode(name.lstrip(".") or "value", name)
         while key in self.tensors:  # 1 and "1" are two keys with one name
             key += "'"
@@ -92,29 +88,30 @@ class Packer:
         return {"transposed": {kind: key}} if is_transposed else {kind: key}
 
     def _pack_object(self, value: Any, name: str, depth: int) -> Any:
-        if id(value) in self.seen:
-            return {"again": self.seen[id(value)][0]}
+        if id(value) in self._seen:
+            return {"again": self._seen[id(value)][0]}
         try:
             kind, fields = self.describe(value)
         except NotPlainError as error:
             raise NotPlainError(f"{name.lstrip('.')}: {error}" if name else str(error)) from None
         packed = {n: self.pack(v, f"{name}.{n}", depth) for n, v in fields.items()}
-        self.seen[id(value)] = (len(self.seen), value)
+        self._seen[id(value)] = (len(self._seen), value)
         return {"object": [kind, packed]}
 
 
 class Unpacker:
-    """Turns JSON and tensors into values again; `build` makes an object of kind and fields.
+    """Turns JSON and tensors into values again; a subclass may build objects.
 
     Raises a ValueError for everything else. Each tensor is used once.
     """
 
-    def __init__(
-        self, tensors: Mapping[str, Tensor], build: Callable[[str, Fields], Any] = _no_kind
-    ) -> None:
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         self.tensors = dict(tensors)
-        self.build = build
-        self.built: list[Any] = []
+        self._built: list[Any] = []
+
+    def build(self, kind: str, fields: Fields) -> Any:
+        """Return the object that `Packer.describe` has described."""
+        raise ValueError(f"objects such as {kind[:80]!r} cannot stand here")
 
     def unpack_all(self, packed: Any) -> Any:
         """Return the value that all the tensors belong to."""
@@ -127,35 +124,38 @@ class Unpacker:
         """Return one value."""
         if depth > MAX_DEPTH:
             raise ValueError(f"values are nested deeper than {MAX_DEPTH}")
-        if isinstance(packed, list):
-            return [self.unpack(item, depth + 1) for item in packed]
-        if isinstance(packed, str):
-            return _unicode(packed, "a text")
-        return self._typed(packed, depth + 1) if isinstance(packed, dict) else packed
+        match packed:
+            case list():
+                return [self.unpack(item, depth + 1) for item in packed]
+            case str():
+                return _unicode(packed, "a text")
+            case dict():
+                return self._typed(packed, depth + 1)
+        return packed
 
     def _typed(self, packed: Fields, depth: int) -> Any:
         """Return the value that an object with one key stands for."""
-        match packed:
-            case {"dict": list() as pairs, **rest} if not rest:
+        match list(packed.items()):
+            case [("dict", list() as pairs)]:
                 return _dict([self.unpack(pair, depth) for pair in pairs])
-            case {"tuple": list() as items, **rest} if not rest:
+            case [("tuple", list() as items)]:
                 return tuple(self.unpack(item, depth) for item in items)
-            case {"float": "nan" | "inf" | "-inf" as number, **rest} if not rest:
+            case [("float", "nan" | "inf" | "-inf" as number)]:
                 return float(number)
-            case {"tensor": str() as name, **rest} if not rest:
+            case [("tensor", str() as name)]:
                 return self._take(name)
-            case {"array": str() as name, **rest} if not rest:
+            case [("array", str() as name)]:
                 return _as_array(self._take(name), name)
-            case {"transposed": {"tensor": str()} | {"array": str()} as array, **rest} if not rest:
-                return _transposed(self.unpack(array, depth))
-            case {"again": int() as i, **rest} if not rest and 0 <= i < len(self.built):
-                return self.built[i]
-            case {"object": [str() as kind, dict() as packed_fields], **rest} if not rest:
+            case [("transposed", {"tensor": str()} | {"array": str()} as array)]:
+                return self.unpack(array, depth).swapaxes(0, -1)
+            case [("again", int() as i)] if 0 <= i < len(self._built):
+                return self._built[i]
+            case [("object", [str() as kind, dict() as packed_fields])]:
                 fields = {
                     _unicode(name, kind): self.unpack(v, depth) for name, v in packed_fields.items()
                 }
-                self.built.append(self.build(kind, fields))
-                return self.built[-1]
+                self._built.append(self.build(kind, fields))
+                return self._built[-1]
         raise ValueError("a value has a type that no file can hold")
 
     def _take(self, name: str) -> Tensor:
@@ -198,10 +198,6 @@ def check_form(found: Any, expected: Any, name: str) -> None:
         raise ValueError(f"{name} is a {type(found).__name__}, not a {type(expected).__name__}")
 
 
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
-
-
 def _dict(pairs: list[Any]) -> dict[Any, Any]:
     try:
         found = dict(pairs)
@@ -220,10 +216,6 @@ def _unicode(text: str, name: str) -> str:
     return text
 
 
-def _transposed(value: Any) -> Any:
-    return value.permute(*range(value.ndim)[::-1]) if isinstance(value, Tensor) else value.T
-
-
 def _as_array(tensor: Tensor, name: str) -> np.ndarray[Any, Any]:
     try:
         return tensor.numpy()
@@ -234,8 +226,6 @@ def _as_array(tensor: Tensor, name: str) -> np.ndarray[Any, Any]:
 def _as_tensor(array: Any, name: str) -> Tensor:
     if isinstance(array, Tensor):
         return array
-    if np.ma.isMaskedArray(array):
-        raise NotPlainError(f"{name} is a masked array")
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
     try:
         return torch.from_numpy(np.require(native, requirements=["C", "W"]))

@@ -26,7 +26,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from dkae._support.files import replacing
+from dkae.files import replacing
 
 #: A header is a few kilobytes; that of a long history is a few megabytes.
 MAX_HEADER_BYTES = 2**25

@@ -7,10 +7,11 @@ class, in `dkae.persistence.schemas`.
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +25,17 @@ from torch import nn
 from dkae import __version__
 from dkae._support import safe_file
 from dkae._support.devices import choose_device
-from dkae._support.files import check_writable, owning, replacing
 from dkae._support.json_state import NotPlainError, check_form
 from dkae._support.safe_file import Content, ModelFileError
 from dkae._support.warning import warn_caller
-from dkae.networks import build_network, check_network
+from dkae.files import check_writable
+from dkae.networks import ConvolutionalAutoencoder, build_network, check_network
 from dkae.persistence import schemas
-from dkae.persistence.networks import CustomNetwork, plain_torch
-from dkae.persistence.schema import Reader, Writer, array, kind_of
+from dkae.persistence.objects import CustomNetwork, Reader, Writer
+from dkae.persistence.schema import array, kind_of
 from dkae.statistics import Statistics
 
-__all__ = ["ModelFileError", "info", "load", "owning", "replacing", "save"]
+__all__ = ["ModelFileError", "info", "load", "save"]
 
 #: A version that changes what a file means gets another number.
 FORMAT = "dkae model 1"
@@ -65,22 +66,22 @@ ProbabilisticClusterKernel or Pipeline
     missing = None if fitted_kernel is None or not kernel else Writer().why_not(fitted_kernel)
     with plain_torch():
         values = _kernel_values(last)
-    writer = Writer([fitted_kernel] if missing is not None or not kernel else [])
+    writer = Writer(fitted_kernel if missing is not None or not kernel else None)
     try:
         state = {
             "format": FORMAT,
             "dkae": __version__,
             "kind": type(model).__name__,
-            "model": writer.packer.pack(model),
-            "kernel_values": writer.packer.pack(values, "kernel_values"),
+            "model": writer.pack(model),
+            "kernel_values": writer.pack(values, "kernel_values"),
         }
-        _read(Content(state, writer.packer.tensors, ""))
+        _read(Content(state, writer.tensors, ""))
     except (NotPlainError, ModelFileError) as error:
         raise ValueError(
             f"the model cannot be written ({str(error)[:300]}): use what dkae.persistence.schemas "
             "lists, such as a decoder of dkae.decoders"
         ) from error
-    safe_file.write(path, state, writer.packer.tensors)
+    safe_file.write(path, state, writer.tensors)
     for what, remedy in _left_out(last, values, missing) if kernel else ():
         warn_caller(f"{path} does not hold {what}: {remedy}")
 
@@ -111,17 +112,14 @@ def load(path: str | os.PathLike[str], *, device: str = "cpu", network: Any = No
     except ModelFileError as error:
         raise ModelFileError(f"{path} is damaged or not from dkae: {error}") from error
     last = _last(model)
-    custom = _custom(last)
-    if custom is None and network is not None:
-        raise ValueError(f"{path} has no custom network: leave network= out")
-    if custom is not None:
-        if network is None:
-            raise ModelFileError(
-                f"{path} has the weights of a custom network, {custom.name[:80]!r}, and a file "
-                "holds no code: pass load(path, network=...), a module of that class or its factory"
-            )
+    built = getattr(last, "network_", None)
+    if isinstance(built, CustomNetwork):
         with plain_torch():
-            _attach_network(last, custom, network)
+            _attach_network(path, last, built, network)
+    elif network is not None:
+        raise ValueError(f"{path} has no custom network: leave network= out")
+    elif isinstance(built, ConvolutionalAutoencoder):  # `fit` can build it again
+        last.network = partial(ConvolutionalAutoencoder, channels=built.config["channels"])
     _move(last, device, target)
     return model
 
@@ -224,15 +222,14 @@ def _read(content: Content) -> Any:
     try:
         with plain_torch(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            model = reader.unpacker.unpack(content.state["model"])
-            values = reader.unpacker.unpack_all(content.state["kernel_values"])
+            model = reader.unpack(content.state["model"])
+            values = reader.unpack_all(content.state["kernel_values"])
             last = _check_model(model)
             if hasattr(last, "kernel_values"):
                 if values is not None:
-                    array("p", "p").read(values, {})
+                    array("p", "p").check(values, {})
                 last._stored_kernel_values = values
-            if _custom(last) is None:
-                _try_out(model, last)
+            _try_out(model, last)
     except Exception as error:  # any error of an estimator whose state does not fit
         raise ModelFileError(f"{type(error).__name__}: {str(error)[:300]}") from error
     return model
@@ -240,37 +237,51 @@ def _read(content: Content) -> Any:
 
 def _try_out(model: Any, last: Any) -> None:
     """Map a row there and back, and evaluate the kernel, to find a state that does not fit."""
-    first = model.steps[0][1] if isinstance(model, Pipeline) else model
-    shape = getattr(first, "row_shape_", None) or (first.n_features_in_,)
-    if math.prod(shape) == 0:
-        raise ValueError("rows have no features")
-    row, center = np.zeros((1, *shape), dtype=np.float32), getattr(first, "center_", None)
-    # Without its kernel, only a network maps rows.
-    if hasattr(last, "network_") or getattr(last, "kernel_", last) is not None:
+    kernel, network = (getattr(last, name, None) for name in ("kernel_", "network_"))
+    shape = getattr(last, "row_shape_", None)
+    if kernel is not None:
+        kernel.gram(np.zeros((1, *shape), dtype=np.float32))
+    if isinstance(network, CustomNetwork):
+        return
+    # Without its kernel, only a network maps rows; a kernel that is a model has neither.
+    if kernel is not None or network is not None or shape is None:
+        first = model.steps[0][1] if isinstance(model, Pipeline) else model
+        given = getattr(first, "row_shape_", None) or (first.n_features_in_,)
+        center = getattr(first, "center_", None)
+        row = np.zeros((1, *given), dtype=np.float32)
         model.transform(row if center is None else row + center)
     if hasattr(last, "inverse_transform"):
         rows = last.inverse_transform(np.zeros((1, last.n_components_), dtype=np.float32))
-        if rows.shape[1:] != last.row_shape_:
+        if rows.shape[1:] != shape:
             raise ValueError("codes decode to rows of another shape")
-    stored = getattr(last, "_stored_kernel_values", None)
-    if stored is not None and last.kernel_ is not None:
-        # Not compared: on another processor, a row may fall on the other side of a threshold.
-        values = last.kernel_values()
-        if values is None or values.shape != stored.shape:
-            raise ValueError("the kernel does not have the values that the file states")
 
 
 # --- networks ------------------------------------------------------------------------------------
 
 
-def _custom(last: Any) -> CustomNetwork | None:
-    """Return the weights of a custom network, which has no code yet."""
-    network = getattr(last, "network_", None)
-    return network if isinstance(network, CustomNetwork) else None
+@contextmanager
+def plain_torch() -> Iterator[None]:
+    """Build networks with torch's own defaults, whatever the caller has set."""
+    dtype = torch.get_default_dtype()
+    with (
+        torch.random.fork_rng(devices=[]),
+        torch.device("cpu"),
+        torch.autocast("cpu", enabled=False),
+    ):
+        torch.set_default_dtype(torch.float32)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
 
 
-def _attach_network(model: Any, custom: CustomNetwork, network: Any) -> None:
+def _attach_network(path: Path, model: Any, custom: CustomNetwork, network: Any) -> None:
     """Build a custom network, and give it the weights of the file."""
+    if network is None:
+        raise ModelFileError(
+            f"{path} has the weights of a custom network, {custom.name[:80]!r}, and a file "
+            "holds no code: pass load(path, network=...), a module of that class or its factory"
+        )
     shape, n_components = model.row_shape_, model.n_components_
     known = Statistics.of(np.zeros((2, *shape), dtype=np.float32))  # of rows like those of the fit
     built = build_network(network, known, n_components, torch.Generator().manual_seed(0))

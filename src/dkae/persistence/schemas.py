@@ -6,35 +6,30 @@ here; attributes of `fit`, whose names end or begin with an underscore, all stan
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from dkae._support.json_state import Fields
-from dkae.persistence import networks, relations
 from dkae.persistence.schema import (
     FEATURE_NAMES,
     FLAG,
     NOTHING,
     PLAIN,
     REAL,
+    ROW_SHAPE,
     SCHEMAS,
     TEXT,
-    Cost,
     Schema,
-    Spec,
-    Writer,
     array,
-    build_estimator,
-    build_of_fields,
-    estimator_state,
     instance,
     integer,
-    kind_of,
     mapping,
     number,
     one_of,
     optional,
-    plain_state,
     several,
     size,
     text,
@@ -49,11 +44,10 @@ KERNELS = (
     "SumKernel",
     "ProductKernel",
     "NormalizedKernel",
-    "CenteredKernel",
 )
 TRANSFORMERS = ("StandardScaler", "MinMaxScaler", "RobustScaler", "PCA")
 DECODERS = ("RidgeDecoder", "KernelRidgeDecoder", "MLPDecoder", "Ridge", "KernelRidge")
-NETWORKS = ("Autoencoder", "ConvolutionalAutoencoder", "ResidualAutoencoder", "CustomNetwork")
+NETWORKS = ("Autoencoder", "ConvolutionalAutoencoder", "CustomNetwork")
 #: What `save` takes, alone or at the end of a pipeline.
 MODELS = (
     "DeepKernelizedAutoencoder",
@@ -64,7 +58,7 @@ MODELS = (
 
 #: The smallest positive number.
 TINY = 5e-324
-POSITIVE, COUNT, WIDTH = number(TINY), integer(), integer(1, "widest")
+POSITIVE, COUNT, WIDTH = number(TINY), integer(), size("?")
 ROW, POSITIVE_ROW, MATRIX = array("d"), array("d", low=TINY), array("m", "d")
 N_FEATURES: dict[str, Any] = {"n_features_in_": size("d"), "feature_names_in_": FEATURE_NAMES}
 RECORDS = several(mapping(number(may_be_infinite=True) | TEXT))
@@ -73,37 +67,61 @@ OPTIMIZATION = instance("Optimization") | NOTHING
 
 
 def declare(target: str, **declared: Any) -> None:
-    """Add the schema of a class: its fields, and how it is checked, counted, written and built."""
-    names = declared.keys() & {"check", "cost", "state", "build"}
-    how = {name: declared.pop(name) for name in names}
-    SCHEMAS[target.split(":")[1]] = Schema(target, declared, **how)
-
-
-#: Of a class that is made of its fields.
-declare_record = partial(declare, state=plain_state, build=build_of_fields)
+    """Add the schema of a class: its fields, and what a `Schema` has besides."""
+    names = declared.keys() & {"code", "relation", "work", "times"}
+    besides = {name: declared.pop(name) for name in names}
+    SCHEMAS[target.split(":")[1]] = Schema(target, declared, **besides)
 
 
 # --- kernels -------------------------------------------------------------------------------------
 
 
-def _one_more(fields: Fields, parts: Cost) -> Cost:
-    return parts.plus(Cost(1))
+#: Of a forest, and of its trees.
+MAX_TREES, MAX_DEPTH = 2**16, 2**14
+#: A step down a tree takes as long as so many operations.
+STEP_WORK = 256
 
 
-declare(
-    "dkae.kernels.pairwise:PairwiseKernel",
-    metric=TEXT,
-    gamma_=number(0) | NOTHING,
-    cost=lambda fields, parts: Cost(1),
-)
-declare(
-    "dkae.kernels.features:TransformerKernel",
-    transformer=instance(*TRANSFORMERS, "Pipeline"),
-    cost=_one_more,
-)
+def check_forest(forest: Fields) -> None:
+    """Raise an error unless each node but the roots has one parent, before it in its tree."""
+    bounds, left, right = forest["bounds"], forest["left"], forest["right"]
+    if len(bounds) < 2 or bounds[0] != 0 or bounds[-1] != len(left) or (np.diff(bounds) < 1).any():
+        raise ValueError("the trees of a forest do not fill it")
+    if len(bounds) - 1 > MAX_TREES:
+        raise ValueError(f"a forest has more than {MAX_TREES:,} trees")
+    inner = np.flatnonzero(left != -1)
+    end = np.repeat(bounds[1:], np.diff(bounds))[inner]
+    children = np.stack([left[inner], right[inner]])
+    if not ((children > inner) & (children < end)).all():
+        raise ValueError("a node of a forest has children that come before it")
+    n_parents = np.bincount(children.ravel(), minlength=len(left))
+    n_parents[bounds[:-1]] += 1
+    if not (n_parents == 1).all():
+        raise ValueError("a node of a forest has no parent, or several")
+
+
+def forest_work(forest: Fields) -> float:
+    """Return trees times depth, which is counted level by level over all trees."""
+    left, right, level, depth = forest["left"], forest["right"], forest["bounds"][:-1], 0
+    while len(level := level[left[level] != -1]):
+        level, depth = np.concatenate([left[level], right[level]]), depth + 1
+        if depth > MAX_DEPTH:
+            raise ValueError(f"a forest has a tree that is deeper than {MAX_DEPTH:,}")
+    return STEP_WORK * (len(forest["bounds"]) - 1) * max(1, depth)
+
+
+def check_mixtures(mixtures: Fields) -> None:
+    """Raise an error unless each component belongs to one mixture."""
+    n = len(mixtures["weights"])
+    if mixtures["sizes"].sum() != n:
+        raise ValueError(f"the sizes of mixtures do not sum to the {n} components")
+
+
+declare("dkae.kernels.pairwise:PairwiseKernel", metric=TEXT, gamma_=number(0) | NOTHING)
+declare("dkae.kernels.features:TransformerKernel", transformer=instance(*TRANSFORMERS, "Pipeline"))
 _forest = instance("ArrayForest") | NOTHING
-declare("dkae.kernels.forests:ForestKernel", forest=_forest, forest_=_forest, cost=_one_more)
-declare_record(
+declare("dkae.kernels.forests:ForestKernel", forest=_forest, forest_=_forest)
+declare(
     "dkae.kernels.forests:ArrayForest",
     left=array("nodes", kinds="i", low=-1, below="nodes"),
     right=array("nodes", kinds="i", low=-1, below="nodes"),
@@ -111,9 +129,9 @@ declare_record(
     feature=array("nodes", kinds="i", low=0, below="d"),
     threshold=array("nodes", may_be_infinite=True),
     missing_left=array("nodes", kinds="b"),
-    bounds=array("bounds", kinds="i", low=0),
-    check=relations.check_forest,
-    cost=relations.forest_cost,
+    bounds=array("?", kinds="i", low=0),
+    relation=check_forest,
+    work=forest_work,
 )
 declare(
     "dkae.kernels.cluster:ProbabilisticClusterKernel",
@@ -124,70 +142,42 @@ declare(
     n_iter_=COUNT,
     _offset=ROW,
     _basis=array("?", kinds="iu", low=0, below="d"),
-    check=relations.check_pck,
-    cost=_one_more,
 )
-declare_record(
+declare(
     "dkae.kernels.mixtures:Mixtures",
-    means=array("n", "m", is_tensor=True),
-    weights=array("n", low=TINY, is_tensor=True),
+    means=array("components", "d", is_tensor=True),
+    weights=array("components", low=TINY, is_tensor=True),
     sizes=array("mixtures", kinds="i", low=1, below=2**31, is_tensor=True),
-    covariances=array("n", "m", low=TINY, is_tensor=True),
-    check=relations.check_mixtures,
+    covariances=array("components", "d", low=TINY, is_tensor=True),
+    relation=check_mixtures,
 )
 _parts = several(KERNEL, 1)
 declare(
     "dkae.kernels.compose:SumKernel",
     kernels=_parts,
     kernels_=_parts,
-    weights_=several(number(0)),
-    check=relations.check_weights,
+    weights_=several(number(0), 1),
 )
 declare("dkae.kernels.compose:ProductKernel", kernels=_parts, kernels_=_parts)
-declare(
-    "dkae.kernels.compose:NormalizedKernel",
-    kernel=KERNEL,
-    kernel_=KERNEL,
-    cost=relations.centred_cost,
-)
-declare(
-    "dkae.kernels.compose:CenteredKernel",
-    kernel=KERNEL,
-    kernel_=KERNEL,
-    reference_=array(),
-    mean_=REAL,
-    cost=relations.centred_cost,
-)
+# A normalised block takes the diagonals of its rows and columns too.
+declare("dkae.kernels.compose:NormalizedKernel", kernel=KERNEL, kernel_=KERNEL, times=3)
 
 # --- kernels of Gaussian processes ---------------------------------------------------------------
 
-_lengths = {"length_scale": POSITIVE | several(POSITIVE) | array(low=TINY)}
-_processes = (
-    "ConstantKernel",
-    "DotProduct",
-    "ExpSineSquared",
-    "Exponentiation",
-    "Matern",
-    "Product",
-    "RBF",
-    "RationalQuadratic",
-    "Sum",
-    "WhiteKernel",
+_length = POSITIVE | several(POSITIVE) | array("?", low=TINY)
+_plain = ("ConstantKernel", "DotProduct", "ExpSineSquared", "RationalQuadratic", "WhiteKernel")
+GP = instance(*_plain, "RBF", "Matern", "Sum", "Product", "Exponentiation")
+for _name in _plain:
+    declare(f"sklearn.gaussian_process.kernels:{_name}")
+declare("sklearn.gaussian_process.kernels:RBF", length_scale=_length)
+declare(
+    "sklearn.gaussian_process.kernels:Matern",
+    length_scale=_length,
+    nu=number(may_be_infinite=True),
 )
-GP = instance(*_processes)
-_declared: dict[str, dict[str, Spec]] = {
-    "Exponentiation": {"kernel": GP},
-    "Matern": {**_lengths, "nu": number(may_be_infinite=True)},
-    "Product": {"k1": GP, "k2": GP},
-    "RBF": _lengths,
-    "Sum": {"k1": GP, "k2": GP},
-}
-for _name in _processes:
-    declare(
-        f"sklearn.gaussian_process.kernels:{_name}",
-        cost=lambda fields, parts: Cost(max(1, parts.kernels)),
-        **_declared.get(_name, {}),
-    )
+declare("sklearn.gaussian_process.kernels:Sum", k1=GP, k2=GP)
+declare("sklearn.gaussian_process.kernels:Product", k1=GP, k2=GP)
+declare("sklearn.gaussian_process.kernels:Exponentiation", kernel=GP)
 declare("dkae.kernels.pairwise:GaussianProcessKernel", kernel=GP)
 
 # --- estimators of scikit-learn ------------------------------------------------------------------
@@ -235,7 +225,7 @@ declare(
     **N_FEATURES,
     coef_=ROW | MATRIX,
     intercept_=REAL | array("m"),
-    n_iter_=COUNT | array(kinds="iu") | NOTHING,
+    n_iter_=COUNT | array("?", kinds="iu") | NOTHING,
     solver_=TEXT,
 )
 declare(
@@ -246,67 +236,63 @@ declare(
 # --- networks ------------------------------------------------------------------------------------
 
 
-declare_network = partial(
-    declare,
-    check=networks.check_network,
-    state=networks.network_state,
-    build=networks.build_network,
+def convolution_work(fields: Fields) -> float:
+    """Return what the convolutions take on all places of an image, up and down."""
+    before, *sides = fields["shape"]
+    work = sum(weight.numel() for weight in fields["weights"].values())
+    for channels in fields["channels"]:
+        sides = [math.ceil(n / 2) for n in sides]
+        # Numbers between layers take memory too.
+        work += channels * math.prod(sides) * (2 * 9 * before + 128)
+        before = channels
+    return work
+
+
+_weights = mapping(array("*", kinds="fbiu", is_tensor=True))
+declare(
+    "dkae.networks:Autoencoder",
+    layers=several(mapping(integer(1, 2**31) | FLAG | TEXT), 1, 1000),
     scaling=instance("Scaling") | NOTHING,
-    weights=mapping(array(kinds="fbiu", is_tensor=True)),
+    weights=_weights,
 )
-declare_network(
-    "dkae.networks:Autoencoder", layers=several(mapping(integer(1, 2**31) | FLAG | TEXT), 1, 1000)
-)
-declare_network(
+declare(
     "dkae.networks:ConvolutionalAutoencoder",
     shape=several(WIDTH, 3, 3),
     n_components=WIDTH,
-    channels=several(integer(1, 2**20)),
-    cost=networks.convolution_cost,
+    channels=several(integer(1, 2**20), 0, 1000),
+    weights=_weights,
+    work=convolution_work,
 )
-declare_network(
-    "dkae.networks:ResidualAutoencoder",
-    shape=several(WIDTH, 1, 16),
-    n_components=WIDTH,
-    width=WIDTH,
-    n_blocks=COUNT,
-)
-declare_network(
+declare(
     "dkae.decoders.mlp:CorrectedRidge",
     n_components=WIDTH,
     n_features=WIDTH,
     hidden_layer_sizes=several(WIDTH, 0, 1000),
     output_activation=one_of("identity", "sigmoid"),
+    scaling=instance("Scaling"),
+    weights=_weights,
 )
-declare_record(
-    "dkae.persistence.networks:CustomNetwork",
+declare(
+    "dkae.persistence.objects:CustomNetwork",
     name=text(200),
-    weights=mapping(array(kinds="fbiu", is_tensor=True, may_be_infinite=True)),
+    weights=mapping(array("*", kinds="fbiu", is_tensor=True, may_be_infinite=True)),
 )
 declare(
     "dkae.networks:Scaling",
     mean=array("d", is_tensor=True),
-    scale=array(is_tensor=True, low=TINY),
+    scale=array(is_tensor=True, low=TINY) | array("d", is_tensor=True, low=TINY),
     scales_output=FLAG,
-    check=relations.check_scaling,
-    state=networks.scaling_state,
-    build=build_of_fields,
 )
 declare("dkae.networks:Stack")
 
 # --- decoders ------------------------------------------------------------------------------------
 
-declare_record(
-    "dkae.decoders.targets:Targets",
-    center=array(),
-    scale=array(low=TINY),
-    is_unit_interval=FLAG,
-    check=relations.check_targets,
-)
 declare(
     "dkae.decoders:RidgeDecoder",
     **N_FEATURES,
-    targets_=instance("Targets"),
+    row_mean_=array("o"),
+    row_scale_=array("o", low=TINY),
+    is_unit_interval_=FLAG,
     code_mean_=ROW,
     code_scale_=POSITIVE_ROW,
     coef_=array("d", "o"),
@@ -333,91 +319,46 @@ declare(
 # --- maps ----------------------------------------------------------------------------------------
 
 
-def map_state(model: Any, writer: Writer) -> Fields:
-    """Return the state of a map, with a word in place of a kernel that is code."""
-    state = estimator_state(model, writer)
-    if writer.leaves_out(model.kernel_):
-        state["kernel_"] = None
-    if writer.leaves_out(model.kernel) or writer.why_not(model.kernel) is not None:
-        state["kernel"] = "precomputed"
-    return state
-
-
-def autoencoder_state(model: Any, writer: Writer) -> Fields:
-    """Return the state of an autoencoder; of a custom network the weights and the name."""
-    state, network = map_state(model, writer), model.network_
-    if kind_of(network) is None:
-        network = networks.CustomNetwork(type(network).__name__, network.state_dict())
-    is_kept = kind_of(model.network) == "Stack" and writer.why_not(model.network) is None
-    return state | {
-        "network_": network,
-        "network": model.network if is_kept else None,
-        "alignment": _name_of_code(model.alignment),
-    }
-
-
-def optimization_state(optimization: Any, writer: Writer) -> Fields:
-    """Return the state of an optimization, with the name of a function."""
-    state = estimator_state(optimization, writer)
-    return state | {"optimizer": _name_of_code(optimization.optimizer)}
-
-
-def _name_of_code(value: Any) -> Any:
-    """Return the name of a function; `fit` must not take it for a name that it knows."""
-    return f"your {getattr(value, '__name__', type(value).__name__)}" if callable(value) else value
-
-
-def build_autoencoder(kind: Any, fields: Fields) -> Any:
-    """Make the estimator; `fit` can build a network that needs no code again."""
-    built = build_estimator(kind, fields)
-    if hasattr(built.network_, "config"):
-        built.network = networks.factory_of(built.network_)
-    return built
-
-
 _measure = optional(REAL | NOTHING)
 declare_map: Any = partial(
     declare,
-    check=relations.check_row,
-    state=map_state,
+    code=("kernel",),
     kernel=TEXT | KERNEL | GP,
     standardize=FLAG,
     **N_FEATURES,
     n_components_=size("m"),
-    row_shape_=several(WIDTH, 1, 16),
+    row_shape_=ROW_SHAPE,
     kernel_=KERNEL | NOTHING,
     kernel_scale_=REAL,
-    center_=array() | NOTHING,
-    scale_=array(low=TINY) | NOTHING,
-    fill_=array() | NOTHING,
+    center_=array("*row") | NOTHING,
+    scale_=array("*row", low=TINY) | NOTHING,
+    fill_=array("*row") | NOTHING,
     alignment_=_measure,
     centered_alignment_=_measure,
     r2_=_measure,
 )
-declare("dkae.training:Optimization", state=optimization_state)
+declare("dkae.training:Optimization", code=("optimizer",))
 declare_map(
     "dkae.autoencoder:DeepKernelizedAutoencoder",
-    network=instance("Stack") | NOTHING,
+    code=("kernel", "network", "alignment"),
+    network=instance("Stack") | TEXT | NOTHING,
     optimization=OPTIMIZATION,
     network_=instance(*NETWORKS),
     steps_per_epoch_=COUNT,
     history_=RECORDS,
     n_iter_=COUNT,
-    state=autoencoder_state,
-    build=build_autoencoder,
 )
 declare_map(
     "dkae.nystroem:InvertibleNystroem",
     decoder=PLAIN | DECODER,
-    landmarks_=array("n", "w"),
+    landmarks_=array("n", "*row"),
     projection_=array("n", "k"),
     offset_=array("k"),
-    linear_path_=array("w", "l"),
-    linear_center_=array("w"),
+    linear_path_=array("*row", "l"),
+    linear_center_=array("*row"),
     decoder_=DECODER,
     history_=RECORDS,
     n_iter_=COUNT,
-    cost=partial(relations.map_cost, "landmarks_"),
 )
 declare_map(
     "dkae.spectral.kernel_pca:KernelPCA",
@@ -425,7 +366,6 @@ declare_map(
     eigenvalues_=array("m"),
     coefficients_=array("n", "m"),
     offset_=array("m"),
-    rows_=array("n", "w") | NOTHING,
+    rows_=array("n", "*row") | NOTHING,
     decoder_=DECODER | NOTHING,
-    cost=partial(relations.map_cost, "rows_"),
 )

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from dkae.persistence import owning
+from dkae.files import owning
 from dkae.training import batches_per_epoch
 from dkae_study.engine import provenance
 from dkae_study.engine.plan import Assignment, Plan

@@ -12,7 +12,7 @@ from typing import get_args
 import matplotlib as mpl
 from markupsafe import Markup
 
-from dkae.persistence import replacing
+from dkae.files import replacing
 from dkae.plotting import STYLE
 from dkae_study.declaration import (
     Claim,

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dkae.persistence import replacing
+from dkae.files import replacing
 
 FORMAT = "dkae run 1"
 
