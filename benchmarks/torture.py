@@ -53,7 +53,6 @@ from dkae.kernels import (
     ForestKernel,
     PairwiseKernel,
     ProbabilisticClusterKernel,
-    center,
     normalize,
 )
 from dkae.networks import ConvolutionalAutoencoder, ResidualAutoencoder, Stack
@@ -215,7 +214,7 @@ def base_models() -> dict[str, Any]:
     labels = np.arange(len(X)) % 3
     forest = ForestKernel(RandomForestClassifier(3, random_state=0).fit(X, labels))
     process = gp.RBF(2.0) + gp.Matern() * 0.5
-    nested = normalize(center(0.5 * PairwiseKernel("rbf") + PairwiseKernel("linear") * pck))
+    nested = normalize(0.5 * PairwiseKernel("rbf") + PairwiseKernel("linear") * pck)
 
     def flat(A: Any, B: Any) -> Any:
         return A.reshape(len(A), -1) @ B.reshape(len(B), -1).T

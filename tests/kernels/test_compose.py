@@ -8,7 +8,6 @@ from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.metrics.pairwise import cosine_similarity, rbf_kernel
-from sklearn.preprocessing import KernelCenterer
 from sklearn.svm import SVC
 
 from dkae.kernels import (
@@ -17,7 +16,6 @@ from dkae.kernels import (
     Precomputed,
     ProbabilisticClusterKernel,
     TransformerKernel,
-    center,
     ideal_kernel,
     normalize,
 )
@@ -28,21 +26,6 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (60, 5)).astype(np.float32)
 Y = RNG.uniform(0, 1, (20, 5)).astype(np.float32)
 RBF, LINEAR = PairwiseKernel("rbf", gamma=1.0), PairwiseKernel("linear")
-
-
-def test_centring_is_that_of_scikit_learn():
-    kernel = center(RBF, max_reference=None).fit(X)
-    K = rbf_kernel(X.astype(np.float64), gamma=1)
-    centerer = KernelCenterer().fit(K)
-    np.testing.assert_allclose(kernel.gram(X), centerer.transform(K), atol=1e-5)
-    new = centerer.transform(rbf_kernel(Y.astype(np.float64), X, gamma=1))
-    np.testing.assert_allclose(kernel.gram(Y, X), new, atol=1e-5)
-
-
-def test_centring_on_a_sample_is_close():
-    many = RNG.uniform(0, 1, (3000, 5)).astype(np.float32)
-    exact, fast = (center(RBF, max_reference=n).fit(many).gram(X) for n in (None, 1000))
-    assert np.abs(exact - fast).max() < 0.03
 
 
 def test_normalisation_is_the_cosine():
@@ -75,11 +58,11 @@ def test_parts_of_a_sum_hold_what_they_need_of_the_rows(monkeypatch):
 def test_a_composed_kernel_takes_and_knows_what_all_its_parts_do():
     anything, named, known = FunctionKernel(np.dot), RBF, Precomputed(np.eye(3))
     assert (anything + anything).takes_missing
-    assert center(anything).takes_missing
+    assert normalize(anything).takes_missing
     for kernel in (anything + named, named * anything, normalize(named)):
         assert not kernel.takes_missing
         assert kernel.knows_new_rows
-    for kernel in (known, ideal_kernel([0, 1]), known + named, normalize(known), center(known)):
+    for kernel in (known, ideal_kernel([0, 1]), known + named, normalize(known)):
         assert not kernel.knows_new_rows
     assert not (known + named).needs_rows
     assert (known + PairwiseKernel("rbf")).needs_rows
@@ -90,12 +73,11 @@ def test_a_composed_kernel_takes_and_knows_what_all_its_parts_do():
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
-        (center(RBF, max_reference=0), "max_reference=0 must be a whole number"),
         (-1 * RBF, r"each of weights=-1.0 must be a number"),
         (SumKernel([RBF, RBF], [1.0]), "weights has 1 entries for 2 kernels"),
         (SumKernel([]), "kernels is empty: pass at least one"),
     ],
-    ids=["reference", "negative", "weights", "empty"],
+    ids=["negative", "weights", "empty"],
 )
 def test_parameters(kernel, message):
     with pytest.raises(ValueError, match=message):

@@ -20,7 +20,6 @@ from dkae.kernels import (
     PairwiseKernel,
     ProbabilisticClusterKernel,
     TransformerKernel,
-    center,
     features,
     normalize,
 )
@@ -103,7 +102,7 @@ def test_the_choice_is_logged(caplog):
 
 @pytest.mark.parametrize("bad", [-1, "1 GB", np.nan, np.inf, True])
 def test_numbers_of_bytes(bad):
-    for kernel in (Squares(), center(Squares()).fit(X), (Squares() + Squares()).fit(X)):
+    for kernel in (Squares(), normalize(Squares()).fit(X), (Squares() + Squares()).fit(X)):
         with pytest.raises(ValueError, match=r"cache_bytes=.* must be a number in \[0, inf\)"):
             kernel.on(X, cache_bytes=bad)
 
@@ -139,19 +138,6 @@ def test_rows_may_be_of_any_kind(kind):
     np.testing.assert_allclose(computed.block(ROWS), held.block(ROWS), rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [pd.DataFrame, sparse.csr_array])
-def test_a_centred_kernel_takes_any_kind_for_its_part(kind):
-    params = {"max_components": 3, "n_initializations": 1, "random_state": 0, "reg_covar": 1e-2}
-    rows = kind(X)
-    if kind is pd.DataFrame:
-        rows.columns = list("abcdef")
-    kernel = center(ProbabilisticClusterKernel(**params)).fit(rows)
-    expected = center(ProbabilisticClusterKernel(**params)).fit(X).on(X).block(ROWS)
-    for cache_bytes in (None, 0):
-        block = kernel.on(rows, cache_bytes).block(ROWS)
-        np.testing.assert_allclose(block, expected, rtol=1e-5, atol=1e-6)
-
-
 def test_the_screening_of_mixtures_is_made_once(monkeypatch):
     made, kernel = [], clusters()
 
@@ -171,7 +157,7 @@ def test_the_screening_of_mixtures_is_made_once(monkeypatch):
 
 def test_custom_kernels_without_the_parameter():
     mine = Mine("rbf")
-    kernels = [mine + Squares(), mine * Squares(), center(mine), normalize(mine)]
+    kernels = [mine + Squares(), mine * Squares(), normalize(mine)]
     for kernel in kernels:
         assert np.isfinite(kernel.fit(X).on(X).block(ROWS)).all()
     with pytest.raises(TypeError, match="unexpected keyword argument 'cache_bytes'"):
@@ -191,7 +177,6 @@ def test_each_part_of_a_sum_has_an_equal_share():
         pytest.param(Squares(), id="features"),
         pytest.param(clusters(), id="compact"),
         pytest.param(ForestKernel(n_estimators=8, random_state=0).fit(X), id="forest"),
-        pytest.param(center(Squares()).fit(X), id="centred"),
     ],
 )
 def test_features_of_landmarks_are_held_whatever_the_budget(kernel, monkeypatch):

@@ -19,7 +19,6 @@ from dkae.kernels import (
     Precomputed,
     ProbabilisticClusterKernel,
     TransformerKernel,
-    center,
     ideal_kernel,
     make_kernel,
     normalize,
@@ -50,7 +49,6 @@ KERNELS = {
     "TransformerKernel": TransformerKernel(None),
     "SumKernel": RBF + RBF,
     "ProductKernel": RBF * RBF,
-    "CenteredKernel": center(RBF),
     "NormalizedKernel": normalize(RBF),
 }
 PARAMETERS = [(name, p) for name, kernel in KERNELS.items() for p in kernel.get_params(deep=False)]
@@ -85,7 +83,6 @@ OTHERS = {
         "max_components": 5, "n_initializations": 3, "reg_covar": 0.1, "max_fit_samples": 12,
         "max_iter": 12, "tol": 0.5, "tolerance": 0.5, "random_state": 1,
     },
-    center(PairwiseKernel("linear")): {"kernel": RBF, "max_reference": 5},
     RBF + PairwiseKernel("linear"): {"kernels": [RBF, RBF], "weights": [2, 1]},
 }  # fmt: skip
 

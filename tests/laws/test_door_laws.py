@@ -16,7 +16,7 @@ import torch
 from sklearn.base import BaseEstimator, clone
 
 from dkae.grams import Gram
-from dkae.kernels import FunctionKernel, PairwiseKernel, Precomputed, center, normalize
+from dkae.kernels import FunctionKernel, PairwiseKernel, Precomputed, normalize
 from tests.laws.maps import MAPS, NEW, TRAINED, WIDTH, D, N, P, X, every_map, make
 from tests.laws.test_kernel_laws import X as KERNEL_ROWS
 from tests.laws.test_kernel_laws import every_kernel
@@ -331,7 +331,7 @@ SHARED_MESSAGES = [
     ({"kernel": P}, r"kernel=<ndarray> needs the Gram matrix: call fit\(X, gram=P\)"),
     ({"kernel": PairwiseKernel}, r"kernel=PairwiseKernel is a class: pass an object, Pairwise"),
     ({"kernel": len}, "kernel=len cannot be called with two arrays of rows: too many"),
-    ({"kernel": center("rbf")}, "kernel is a str: kernels are made of kernels, pass one of"),
+    ({"kernel": normalize("rbf")}, "kernel is a str: kernels are made of kernels, pass one of"),
     ({"kernel": normalize(len)}, "kernel is a builtin_function_or_method: kernels are made"),
     ({"kernel": Precomputed(P, X[:3])}, r"gram has shape \(60, 60\), but rows has 3 rows"),
     ({"gamma": -1}, r"gamma=-1 must be a number in \(0, inf\)"),

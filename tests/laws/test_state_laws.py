@@ -25,7 +25,6 @@ from dkae.kernels import (
     PairwiseKernel,
     ProbabilisticClusterKernel,
     TransformerKernel,
-    center,
     normalize,
 )
 from dkae.networks import Stack
@@ -63,8 +62,7 @@ KERNELS = {
     "others": gp.DotProduct() ** 2 + gp.ExpSineSquared() + gp.WhiteKernel(0.1),
     "sum": 0.3 * RBF + PairwiseKernel("laplacian", gamma="scale"),
     "product": RBF * PairwiseKernel("linear") * 2,
-    "centred": center(RBF, max_reference=20),
-    "nested": normalize(center(0.5 * pck() + RBF * RBF)) + normalize(RBF) * pck(tolerance=1e-4),
+    "nested": normalize(0.5 * pck() + RBF * RBF) + normalize(RBF) * pck(tolerance=1e-4),
     "one in two places": RBF + normalize(RBF),
     "many": sum([PairwiseKernel("rbf", gamma=g) for g in np.linspace(0.1, 1, 20)], RBF),
 }  # fmt: skip

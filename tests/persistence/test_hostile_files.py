@@ -20,14 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dkae import load, save
 from dkae._support import safe_file
-from dkae.kernels import (
-    ForestKernel,
-    PairwiseKernel,
-    ProbabilisticClusterKernel,
-    TransformerKernel,
-    center,
-    normalize,
-)
+from dkae.kernels import ForestKernel, ProbabilisticClusterKernel, TransformerKernel
 from dkae.networks import ConvolutionalAutoencoder
 from dkae.persistence import FORMAT, ModelFileError
 from dkae.persistence.objects import Writer
@@ -180,7 +173,7 @@ CHANGES = {
         "a history of numbers": (with_fields(DKA, history_=[1, 2]), "history_ of"),
         "no network": (without(DKA, "network_"), "network_ of .* is missing"),
         "another network": (with_fields(DKA, network_=RBF), "network_ of .* is a PairwiseKernel"),
-        "two names": (with_fields(DKA, feature_names_in_=["a", "b"]), "feature_names_in_"),
+        "a name that is none": (with_fields(DKA, feature_names_in_=["a", 1]), "feature_names_in_"),
         "a kernel of NaN": (with_fields("PairwiseKernel", gamma_={"float": "nan"}), "gamma_ of"),
         "an unknown kernel": (with_fields("PairwiseKernel", metric="x"), "kernel"),
         "objects a billion times": (doubled, r"using it takes 1.02e.03 objects"),

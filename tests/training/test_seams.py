@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from dkae import InvertibleNystroem, load, save
 from dkae.codespace import interpolate
-from dkae.kernels import ForestKernel, PairwiseKernel, center
+from dkae.kernels import ForestKernel, PairwiseKernel, normalize
 from dkae.networks import ConvolutionalAutoencoder
 from dkae.spectral import KernelPCA
 from tests.ids import plain_id
@@ -55,7 +55,7 @@ class TestKernelsOfTablesAndImages:
         "kernel",
         [
             0.5 * PairwiseKernel("rbf") + PairwiseKernel("linear"),
-            center(PairwiseKernel("poly")),
+            normalize(PairwiseKernel("poly")),
             ForestKernel(n_estimators=5, random_state=0),
         ],
         ids=plain_id,

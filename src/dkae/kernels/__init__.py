@@ -11,7 +11,7 @@ from dkae._support.checks import check_choice, shown
 from dkae.grams import Gram, as_gram, sample_rows
 from dkae.kernels.base import Kernel
 from dkae.kernels.cluster import ProbabilisticClusterKernel
-from dkae.kernels.compose import center, normalize
+from dkae.kernels.compose import normalize
 from dkae.kernels.features import FeatureKernel, TransformerKernel
 from dkae.kernels.forests import ForestKernel
 from dkae.kernels.formulas import choose_gamma
@@ -36,7 +36,6 @@ __all__ = [
     "Precomputed",
     "ProbabilisticClusterKernel",
     "TransformerKernel",
-    "center",
     "choose_gamma",
     "gram_of",
     "ideal_kernel",

@@ -1,4 +1,4 @@
-r"""Kernels made of kernels: weighted sums, products, centring, cosine normalisation.
+r"""Kernels made of kernels: weighted sums, products, cosine normalisation.
 
 All work block by block: the block of a sum is the sum of the blocks, and so on. Operators build
 them too: ``0.3 * a + b`` and ``a * b``.
@@ -15,19 +15,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._support.arrays import finite_numbers
-from dkae._support.checks import check_integer, check_number, check_sequence
-from dkae.grams import CombinedGram, Floats, Gram, RowsGram, finite_float32, sample_rows
+from dkae._support.checks import check_number, check_sequence
+from dkae.grams import CombinedGram, Floats, Gram, RowsGram, finite_float32
 from dkae.kernels.base import Kernel, RowsFunction, check_kernel, fitted
-from dkae.rows import as_rows
-
-#: Rows whose kernel values with the reference rows are computed together.
-N_CHUNK_ROWS = 1024
-
-
-def center(kernel: Kernel, *, max_reference: int | None = 1000) -> CenteredKernel:
-    """Return the kernel centred in feature space: the mean of the training rows is the origin."""
-    return CenteredKernel(kernel, max_reference=max_reference)
 
 
 def normalize(kernel: Kernel) -> NormalizedKernel:
@@ -147,69 +137,8 @@ class NormalizedKernel(ComposedKernel):
     def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
         check_is_fitted(self)
         (gram,) = _grams([self.kernel_], X, cache_bytes)
-        factors = RowsGram(_inverse_roots(gram.diagonal()), partial(_outer, np.multiply), str(self))
+        factors = RowsGram(_inverse_roots(gram.diagonal()), _outer, str(self))
         return CombinedGram([gram, factors], _multiply, self)
-
-
-class CenteredKernel(ComposedKernel):
-    r"""Centring in kernel space, on the mean of at most `max_reference` training rows z.
-
-    .. math::
-        \kappa(x, y) - \tfrac1r \sum_i \kappa(x, z_i) - \tfrac1r \sum_i \kappa(z_i, y)
-        + \tfrac1{r^2} \sum_{ij} \kappa(z_i, z_j)
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel to centre. It is evaluated on parts of the rows, so `Precomputed` and
-        `ideal_kernel` need ``rows=``.
-    max_reference : int or None, default=1000
-        Training rows that the mean is over; None for all. The fitted kernel keeps them.
-    """
-
-    def __init__(self, kernel: Kernel, *, max_reference: int | None = 1000) -> None:
-        self.kernel = kernel
-        self.max_reference = max_reference
-
-    def fit(self, X: Any, y: object = None) -> Self:
-        rows, seen = as_rows(X), _seen(X)
-        at_most = len(rows)
-        if self.max_reference is not None:
-            at_most = check_integer("max_reference", self.max_reference, at_least=1)
-        self.kernel_ = fitted(self.kernel, seen, y)
-        self.reference_ = rows[sample_rows(len(rows), at_most)]
-        with np.errstate(over="ignore"):
-            mean = np.float32(self._means(self.reference_).mean())
-        self.mean_ = finite_numbers(mean, f"the mean of {self.kernel_}", "scale X")
-        return self
-
-    def evaluate(self, X: Any, Y: Any) -> Any:
-        check_is_fitted(self)
-        a = self._means(X)
-        b = a if Y is None else self._means(Y)
-        return self.kernel_.gram(X, Y) - a[:, None] - b + self.mean_
-
-    def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
-        check_is_fitted(self)
-        means = self._means(as_rows(X))
-        shifts = RowsGram(means - self.mean_ / 2, partial(_outer, np.add), str(self))
-        (gram,) = _grams([self.kernel_], _seen(X), cache_bytes)
-        return CombinedGram([gram, shifts], operator.sub, self)
-
-    def _means(self, X: Any) -> Floats:
-        """Return the mean of κ(x, z) over the reference rows z, for each x, in chunks of rows."""
-        # Of the base class: the kernel itself, not a faster formula in float32.
-        towards = Kernel.towards(self.kernel_, self.reference_)
-        means = np.empty(len(X), np.float32)
-        for i in range(0, len(X), N_CHUNK_ROWS):
-            chunk = slice(i, i + N_CHUNK_ROWS)
-            means[chunk] = towards(X[chunk]).mean(axis=1, dtype=np.float64)
-        return means
-
-
-def _seen(X: Any) -> Any:
-    """Return rows for a part: arrays, or a mapped file that it reads by chunks."""
-    return X if isinstance(X, np.memmap) else as_rows(X)
 
 
 def _grams(kernels: Sequence[Kernel], X: Any, cache_bytes: float | None) -> list[Gram]:
@@ -230,8 +159,8 @@ def _multiply(*blocks: Floats) -> Floats:
     return reduce(operator.mul, blocks)
 
 
-def _outer(combine: np.ufunc, a: Floats, b: Floats | None) -> Any:
-    return combine.outer(a, a if b is None else b)
+def _outer(a: Floats, b: Floats | None) -> Any:
+    return np.multiply.outer(a, a if b is None else b)
 
 
 def _inverse_roots(diagonal: Floats) -> Floats:
