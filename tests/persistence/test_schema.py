@@ -8,9 +8,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
 
+from dkae.kernels import FunctionKernel, Kernel, PairwiseKernel
 from dkae.persistence.schema import (
-    FEATURE_NAMES,
     FLAG,
     NEVER,
     NOTHING,
@@ -54,8 +56,12 @@ ROW = np.ones(3)
         (array("?", is_tensor=True), [torch.ones(1)], [ROW, torch.ones(1, dtype=torch.bfloat16)]),
         (several(integer(), 1, 2), [[1], (1, 2)], [[], [1, 2, 3], [-1], "ab", None]),
         (mapping(integer()), [{}, {"a": 1}], [{1: 1}, {"a": -1}, []]),
-        (FEATURE_NAMES, [["a", "b"]], ["ab", [1]]),
-        (instance("SumKernel"), [], [None, "SumKernel", object()]),
+        (several(text()), [["a", "b"]], ["ab", [1]]),
+        (
+            instance("PCA", Kernel),
+            [PCA(), PairwiseKernel()],
+            [None, "PCA", object(), FunctionKernel(max), StandardScaler()],
+        ),
         (size("d"), [100], [101, 0, -1, 1.5, None]),
         (ROW_SHAPE, [(5,), (3, 4, 5)], [(), (101,), (5, 50), (0, 3), 5]),
     ],
@@ -79,8 +85,6 @@ def test_symbols_are_the_same_within_an_object():
     for shape in ((2, 5, 4, 6), (2, 4, 6), (2, 6), ()):
         with pytest.raises(ValueError, match=r"expected \(2, \(4, 5\), 6\)"):
             array("n", "*row", "m").check(np.ones(shape), scope)
-    with pytest.raises(ValueError, match="are not one for each feature"):
-        FEATURE_NAMES.check(["a"], scope)
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)

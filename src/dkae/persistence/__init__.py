@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from torch import nn
 
 from dkae import __version__
 from dkae._support import safe_file
-from dkae._support.devices import choose_device
+from dkae._support.devices import choose_device, float32_math
 from dkae._support.json_state import NotPlainError, check_form
 from dkae._support.safe_file import Content, ModelFileError
 from dkae._support.warning import warn_caller
@@ -64,8 +63,8 @@ ProbabilisticClusterKernel or Pipeline
     last = _check_model(model)
     fitted_kernel = getattr(last, "kernel_", None)
     missing = None if fitted_kernel is None or not kernel else Writer().why_not(fitted_kernel)
-    with plain_torch():
-        values = _kernel_values(last)
+    with float32_math():
+        values = last.kernel_values() if hasattr(last, "kernel_values") else None
     writer = Writer(fitted_kernel if missing is not None or not kernel else None)
     try:
         state = {
@@ -114,7 +113,7 @@ def load(path: str | os.PathLike[str], *, device: str = "cpu", network: Any = No
     last = _last(model)
     built = getattr(last, "network_", None)
     if isinstance(built, CustomNetwork):
-        with plain_torch():
+        with float32_math():
             _attach_network(path, last, built, network)
     elif network is not None:
         raise ValueError(f"{path} has no custom network: leave network= out")
@@ -167,13 +166,6 @@ def _check_model(model: Any) -> Any:
     return last
 
 
-def _kernel_values(last: Any) -> Any:
-    """Return values by which the kernel is recognised, or None."""
-    if not hasattr(last, "kernel_values"):
-        return None
-    return last._stored_kernel_values if last.kernel_ is None else last.kernel_values()
-
-
 def _left_out(last: Any, values: Any, missing: str | None) -> Iterator[tuple[str, str]]:
     """Yield what a file lacks because it is code or data of the caller, and what to do about it."""
     attach = "after load, pass it to model.attach_kernel(kernel)"
@@ -220,7 +212,7 @@ def _read(content: Content) -> Any:
     """Return the model of a file, if all that it holds is declared and fits."""
     reader = Reader(content.tensors)
     try:
-        with plain_torch(), warnings.catch_warnings(), np.errstate(all="ignore"):
+        with float32_math(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             model = reader.unpack(content.state["model"])
             values = reader.unpack_all(content.state["kernel_values"])
@@ -257,22 +249,6 @@ def _try_out(model: Any, last: Any) -> None:
 
 
 # --- networks ------------------------------------------------------------------------------------
-
-
-@contextmanager
-def plain_torch() -> Iterator[None]:
-    """Build networks with torch's own defaults, whatever the caller has set."""
-    dtype = torch.get_default_dtype()
-    with (
-        torch.random.fork_rng(devices=[]),
-        torch.device("cpu"),
-        torch.autocast("cpu", enabled=False),
-    ):
-        torch.set_default_dtype(torch.float32)
-        try:
-            yield
-        finally:
-            torch.set_default_dtype(dtype)
 
 
 def _attach_network(path: Path, model: Any, custom: CustomNetwork, network: Any) -> None:

@@ -189,9 +189,16 @@ def mapping(of: Spec) -> Spec:
     return Spec(check)
 
 
-def instance(*kinds: str) -> Spec:
-    """Return the spec of an object of one of these kinds."""
-    return expecting(f"one of {', '.join(kinds)}", lambda value: kind_of(value) in kinds)
+def instance(*kinds: str | type) -> Spec:
+    """Return the spec of an object that a file can hold, of these kinds or base classes."""
+    names = [kind if isinstance(kind, str) else kind.__name__ for kind in kinds]
+    bases = tuple(kind for kind in kinds if isinstance(kind, type))
+
+    def is_right(value: Any) -> bool:
+        kind = kind_of(value)
+        return kind in names or (kind is not None and isinstance(value, bases))
+
+    return expecting(f"one of {', '.join(names)}", is_right)
 
 
 REAL, TEXT, FLAG, NOTHING = number(), text(), one_of(True, False), one_of(None)
@@ -206,13 +213,7 @@ def _check_row_shape(value: Any, scope: Scope) -> None:
     _check_sizes(("*row",), tuple(value), scope)
 
 
-def _check_names(value: Any, scope: Scope) -> None:
-    several(text()).check(value, scope)
-    if len(value) != scope.get("d", len(value)):
-        raise ValueError("are not one for each feature")
-
-
-ROW_SHAPE, FEATURE_NAMES = Spec(_check_row_shape), optional(Spec(_check_names))
+ROW_SHAPE = Spec(_check_row_shape)
 
 
 # --- classes -------------------------------------------------------------------------------------

@@ -11,10 +11,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import RegressorMixin, TransformerMixin
+from sklearn.gaussian_process import kernels
+from sklearn.pipeline import Pipeline
 
 from dkae._support.json_state import Fields
+from dkae.kernels import Kernel
 from dkae.persistence.schema import (
-    FEATURE_NAMES,
     FLAG,
     NOTHING,
     PLAIN,
@@ -35,19 +38,6 @@ from dkae.persistence.schema import (
     text,
 )
 
-KERNELS = (
-    "PairwiseKernel",
-    "ProbabilisticClusterKernel",
-    "ForestKernel",
-    "TransformerKernel",
-    "GaussianProcessKernel",
-    "SumKernel",
-    "ProductKernel",
-    "NormalizedKernel",
-)
-TRANSFORMERS = ("StandardScaler", "MinMaxScaler", "RobustScaler", "PCA")
-DECODERS = ("RidgeDecoder", "KernelRidgeDecoder", "MLPDecoder", "Ridge", "KernelRidge")
-NETWORKS = ("Autoencoder", "ConvolutionalAutoencoder", "CustomNetwork")
 #: What `save` takes, alone or at the end of a pipeline.
 MODELS = (
     "DeepKernelizedAutoencoder",
@@ -60,9 +50,10 @@ MODELS = (
 TINY = 5e-324
 POSITIVE, COUNT, WIDTH = number(TINY), integer(), size("?")
 ROW, POSITIVE_ROW, MATRIX = array("d"), array("d", low=TINY), array("m", "d")
-N_FEATURES: dict[str, Any] = {"n_features_in_": size("d"), "feature_names_in_": FEATURE_NAMES}
+NAMES = optional(several(text()))
+N_FEATURES: dict[str, Any] = {"n_features_in_": size("d"), "feature_names_in_": NAMES}
 RECORDS = several(mapping(number(may_be_infinite=True) | TEXT))
-KERNEL, DECODER = instance(*KERNELS), instance(*DECODERS)
+KERNEL, GP, DECODER = instance(Kernel), instance(kernels.Kernel), instance(RegressorMixin)
 OPTIMIZATION = instance("Optimization") | NOTHING
 
 
@@ -118,7 +109,7 @@ def check_mixtures(mixtures: Fields) -> None:
 
 
 declare("dkae.kernels.pairwise:PairwiseKernel", metric=TEXT, gamma_=number(0) | NOTHING)
-declare("dkae.kernels.features:TransformerKernel", transformer=instance(*TRANSFORMERS, "Pipeline"))
+declare("dkae.kernels.features:TransformerKernel", transformer=instance(TransformerMixin, Pipeline))
 _forest = instance("ArrayForest") | NOTHING
 declare("dkae.kernels.forests:ForestKernel", forest=_forest, forest_=_forest)
 declare(
@@ -166,7 +157,6 @@ declare("dkae.kernels.compose:NormalizedKernel", kernel=KERNEL, kernel_=KERNEL, 
 
 _length = POSITIVE | several(POSITIVE) | array("?", low=TINY)
 _plain = ("ConstantKernel", "DotProduct", "ExpSineSquared", "RationalQuadratic", "WhiteKernel")
-GP = instance(*_plain, "RBF", "Matern", "Sum", "Product", "Exponentiation")
 for _name in _plain:
     declare(f"sklearn.gaussian_process.kernels:{_name}")
 declare("sklearn.gaussian_process.kernels:RBF", length_scale=_length)
@@ -230,7 +220,7 @@ declare(
 )
 declare(
     "sklearn.pipeline:Pipeline",
-    steps=several(several(TEXT | instance(*TRANSFORMERS, *MODELS), 2, 2), 1, 100),
+    steps=several(several(TEXT | instance(TransformerMixin), 2, 2), 1, 100),
 )
 
 # --- networks ------------------------------------------------------------------------------------
@@ -343,7 +333,7 @@ declare_map(
     code=("kernel", "network", "alignment"),
     network=instance("Stack") | TEXT | NOTHING,
     optimization=OPTIMIZATION,
-    network_=instance(*NETWORKS),
+    network_=instance("Autoencoder", "ConvolutionalAutoencoder", "CustomNetwork"),
     steps_per_epoch_=COUNT,
     history_=RECORDS,
     n_iter_=COUNT,
