@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils.extmath import randomized_svd
 
+from dkae._support.checks import check_integer
 from dkae.alignment import offdiagonal
 from dkae.decoders.base import held_out_mask
 from dkae.decoders.ridge import fit_ridge
@@ -47,6 +48,17 @@ class Path(NamedTuple):
 
     n_kernel: int
     directions: Doubles
+
+
+def check_width(n_linear: Any, n_components: int) -> int:
+    """Return the width of the path that a user asked for."""
+    width = check_integer("n_linear", n_linear, at_least=0)
+    if width > n_components:
+        raise ValueError(
+            f"n_linear={width} is wider than the code, n_components={n_components}, that it is a "
+            "part of: lower it, or raise n_components"
+        )
+    return width
 
 
 def choose_width(

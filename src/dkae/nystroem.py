@@ -21,7 +21,7 @@ from dkae.fit_input import FitInput, LoaderInput, PartInput, TrainingData
 from dkae.grams import Floats, Rows, sample_rows
 from dkae.kernel_map import LOGGER, KernelMap
 from dkae.kernels import Kernel, NystroemFeatures
-from dkae.linear_path import choose_width, make_path
+from dkae.linear_path import check_width, choose_width, make_path
 from dkae.metrics.quality import Quality
 from dkae.networks import learn_scaling
 from dkae.preprocessing import mentioning_masks
@@ -283,27 +283,15 @@ class InvertibleNystroem(KernelMap):
     def _compute_map(self, rows: Floats, data: TrainingData) -> Floats:
         """Compute W, U and μ from rows to train on, and return their codes."""
         assert data.known is not None
-        kernel, seen = self._kernel_for_new_rows(), self._kernel_part(rows)
         n_components = check_integer("n_components", self.n_components, at_least=1)
-        center = check_boolean("center", self.center)
-        chosen = self._choose_landmarks(len(rows), n_components, data.seed)
-        self.landmarks_ = np.ascontiguousarray(seen[chosen])
-        features = NystroemFeatures(kernel, self.landmarks_, n_components, center=center)
-        self._values = kernel, features.values
+        kernel, scaling = self._kernel_for_new_rows(), learn_scaling(data.known)
+        seen = self._kernel_part(rows)
+        features = self._features(kernel, seen, n_components, data.seed)
         values = features.kernel_values(seen)
         codes = features.fit(seen, values)(seen, values)
-
-        def prior(ids: Rows) -> Floats:
-            gram = kernel.gram(seen[ids])
-            return KernelCenterer().fit_transform(gram) if center else gram
-
-        scaling = learn_scaling(data.known)
         # A missing value lies at the mean.
         scaled = scaling(torch.from_numpy(rows)).nan_to_num(0.0).numpy()
-        n_linear = self._check_n_linear(n_components)
-        if n_linear is None:
-            smooth = kernel.has_formula
-            n_linear = choose_width(codes, scaled, prior, n_components, is_smooth=smooth)
+        n_linear = self._width_of_path(kernel, codes, seen, scaled, n_components)
         path = make_path(codes, scaled, n_components, n_linear)
         scale = np.broadcast_to(scaling.scale.numpy(), self.row_shape_)
         self.projection_ = features.projection[:, : path.n_kernel].astype(np.float32)
@@ -313,25 +301,32 @@ class InvertibleNystroem(KernelMap):
         self.n_components_ = self.projection_.shape[1] + self.linear_path_.shape[1]
         return self._codes(values, rows)
 
-    def _choose_landmarks(self, n_rows: int, n_components: int, seed: int) -> Rows:
-        """Return the ids of the landmark rows."""
+    def _features(
+        self, kernel: Kernel, seen: Floats, n_components: int, seed: int
+    ) -> NystroemFeatures:
+        """Draw the landmarks, and return the features of kernel values with them."""
         wanted = max(N_LANDMARKS, 2 * n_components)
         if self.n_landmarks is not None:
             wanted = check_integer("n_landmarks", self.n_landmarks, at_least=1)
-        rng = np.random.default_rng(seed)
-        return np.sort(rng.choice(n_rows, min(n_rows, wanted), replace=False))
+        rng, n = np.random.default_rng(seed), min(len(seen), wanted)
+        chosen = np.sort(rng.choice(len(seen), n, replace=False))
+        self.landmarks_ = np.ascontiguousarray(seen[chosen])
+        center = check_boolean("center", self.center)
+        features = NystroemFeatures(kernel, self.landmarks_, n_components, center=center)
+        self._values = kernel, features.values
+        return features
 
-    def _check_n_linear(self, n_components: int) -> int | None:
-        """Return the least width of the linear path, None if it is to be chosen."""
-        if self.n_linear is None:
-            return None
-        n_linear = check_integer("n_linear", self.n_linear, at_least=0)
-        if n_linear > n_components:
-            raise ValueError(
-                f"n_linear={n_linear} is wider than the code, n_components={n_components}, "
-                "that it is a part of: lower it, or raise n_components"
-            )
-        return n_linear
+    def _width_of_path(
+        self, kernel: Kernel, codes: Any, seen: Floats, scaled: Floats, n_components: int
+    ) -> int:
+        if self.n_linear is not None:
+            return check_width(self.n_linear, n_components)
+
+        def prior(ids: Rows) -> Floats:
+            gram = kernel.gram(seen[ids])
+            return KernelCenterer().fit_transform(gram) if self.center else gram
+
+        return choose_width(codes, scaled, prior, n_components, is_smooth=kernel.has_formula)
 
     def _train(
         self,
@@ -402,16 +397,6 @@ class InvertibleNystroem(KernelMap):
         network = getattr(decoder, "network_", None)
         back = type(decoder).__name__ if network is None else network.summary
         return codes, str(self.kernel_), back
-
-    def _make_part(self, name: str) -> None:
-        super()._make_part(name)
-        if name == "decoder" and isinstance(self.decoder, str):
-            if self.decoder == "auto":
-                raise ValueError(
-                    "decoder='auto' has no parameters of its own: set decoder to 'ridge', "
-                    "'kernel_ridge' or 'mlp' first"
-                )
-            self.decoder = make_decoder(self.decoder, 0)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())

@@ -14,12 +14,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
 
 from dkae._support.arrays import as_array, naming
 from dkae._support.checks import check_boolean, check_choice
 from dkae.grams import Floats
-from dkae.rows import RowArray, check_row_array, is_row_array
+from dkae.rows import RowArray, as_rows, is_row_array, validated_rows
 from dkae.statistics import Statistics, warn_of_digits
 from dkae.training.loaders import is_loader
 
@@ -64,29 +63,22 @@ class Preprocessing(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             )
         if self._takes_any_shape and not reset:
             self._check_row_shape(X)
-        if is_row_array(X):
-            any_shape = self._takes_any_shape
-            X = check_row_array(self, X, reset=reset, any_shape=any_shape, missing=masks)
-            if reset and X.source_dtype.itemsize > 4:
-                warn_of_digits(X.read_source(np.arange(min(N_DIGIT_ROWS, len(X)))))
-        else:
-            given = X
-            with naming("X", X):
-                X = validate_data(
-                    self,
-                    X,
-                    accept_sparse="csr",
-                    dtype=self._dtypes,
-                    reset=reset,
-                    ensure_min_samples=2 if reset else 1,
-                    ensure_all_finite="allow-nan" if masks else True,
-                    allow_nd=self._takes_any_shape,
-                )
-            if reset and not sparse.issparse(X):
-                warn_of_digits(np.asarray(given))
+        rows = validated_rows(
+            self,
+            X,
+            reset=reset,
+            missing=masks,
+            accept_sparse="csr",
+            dtype=self._dtypes,
+            allow_nd=self._takes_any_shape,
+        )
+        if reset and isinstance(rows, RowArray):
+            warn_of_digits(rows.read_source(np.arange(min(N_DIGIT_ROWS, len(rows)))))
+        elif reset and not sparse.issparse(rows):
+            warn_of_digits(np.asarray(X))
         if reset:
-            self.row_shape_: tuple[int, ...] = tuple(X.shape[1:])
-        return RowArray(X, missing=True) if sparse.issparse(X) else X
+            self.row_shape_: tuple[int, ...] = tuple(rows.shape[1:])
+        return RowArray(rows, missing=True) if sparse.issparse(rows) else rows
 
     def _check_row_shape(self, X: Any) -> None:
         """Compare shapes of rows: scikit-learn would count the channels of an image as features."""
@@ -101,7 +93,7 @@ class Preprocessing(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
 
     def _check_codes(self, X: Any) -> Any:
         if is_row_array(X) and len(X.shape) == 2:
-            codes = RowArray(X)
+            codes = as_rows(RowArray(X), "codes")
         else:
             with naming("codes", X):
                 codes = check_array(X, dtype=self._dtypes, input_name="codes")

@@ -23,6 +23,7 @@ from dkae._support.arrays import (
     as_array,
     check_out,
     finite_numbers,
+    naming,
     real_numbers,
 )
 from dkae._support.checks import check_boolean, check_choice, check_number, shown
@@ -323,22 +324,22 @@ def indexable(X: Any) -> Any:
     return as_rows(X) if is_row_array(X) else X
 
 
-def check_row_array(
-    estimator: Any, X: Any, *, reset: bool, any_shape: bool = False, missing: bool = False
-) -> RowArray:
-    """Return an array of rows whose shape scikit-learn has checked; no row is read."""
-    # Of the same shape, and without memory.
-    stand_in = np.broadcast_to(np.float32(0), X.shape)
-    validate_data(
-        estimator,
-        stand_in,
-        dtype=np.float32,
-        reset=reset,
-        ensure_min_samples=2 if reset else 1,
-        ensure_all_finite=False,
-        allow_nd=any_shape,
-    )
-    return RowArray(X, missing=missing)
+def validated_rows(
+    estimator: Any, X: Any, *, reset: bool, missing: bool = False, **checks: Any
+) -> Any:
+    """Return rows that scikit-learn has checked; of an array of rows only the shape is read."""
+    is_lazy = is_row_array(X)
+    with naming("X", X):
+        rows = validate_data(
+            estimator,
+            # Of the same shape, and without memory.
+            np.broadcast_to(np.float32(0), X.shape) if is_lazy else X,
+            reset=reset,
+            ensure_min_samples=2 if reset else 1,
+            ensure_all_finite="allow-nan" if missing else True,
+            **checks,
+        )
+    return RowArray(X, missing=missing) if is_lazy else rows
 
 
 def chunks_of(X: Any, n_numbers: int, part: slice | None = None) -> Iterator[Any]:
@@ -360,7 +361,7 @@ def map_rows(
     Intermediate results exist for one chunk at a time. `names` are those of the rows and of the
     results in error messages.
     """
-    result = None
+    result: Any = None
     n = max(1, min(N_MAPPED_ROWS, N_MAPPED_NUMBERS // max(1, int(np.prod(X.shape[1:])))))
     for i in range(0, len(X), n):
         # A copy, because torch warns of arrays that it must not write to; in C order, because torch
@@ -373,21 +374,15 @@ def map_rows(
             result = check_out(out, (len(X), *values.shape[1:]), dtype)
         bad = ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
         if bad.any():
-            raise ValueError(_overflow(rows, i, int(bad.argmax()), names))
+            first = int(bad.argmax())
+            raise ValueError(
+                f"row {i + first} of {names[0]}, with entries up to "
+                f"{np.nanmax(np.abs(rows[first])):.3g}, has no finite {names[1]}: float32 does not "
+                f"reach so far; pass {names[0]} in the range of the training data"
+            )
         result[i : i + len(values)] = values
         release(result)
-    if result is None:
-        raise ValueError(f"{names[0]} has no rows: pass at least one")
     return result
-
-
-def _overflow(rows: NDArray[Any], start: int, i: int, names: tuple[str, str]) -> str:
-    name, result_name = names
-    return (
-        f"row {start + i} of {name}, with entries up to {np.nanmax(np.abs(rows[i])):.3g}, has no "
-        f"finite {result_name}: float32 does not reach so far; pass {name} in the range of the "
-        "training data"
-    )
 
 
 def release(array: Any) -> None:

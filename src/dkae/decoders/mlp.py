@@ -213,8 +213,8 @@ class MLPDecoder(Decoder):
         self.learn(source, settings)
 
     def _rows_of(self, codes: Any) -> Any:
-        codes = np.require(codes, np.float32, ["C_CONTIGUOUS", "WRITEABLE"])
-        return decode_rows(self.network_, codes)
+        single = np.require(codes, np.float32, ["C_CONTIGUOUS", "WRITEABLE"])
+        return decode_rows(self.network_, single).astype(codes.dtype, copy=False)
 
     @property
     def n_iter_(self) -> int:

@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from dkae._support.arrays import check_magnitude, naming
+from dkae._support.arrays import check_magnitude
 from dkae._support.checks import check_integer, check_number, draw_seed
 from dkae._support.devices import choose_device
 from dkae._support.processes import present
@@ -31,7 +31,7 @@ from dkae.kernels.base import Kernel, vectors
 from dkae.kernels.features import FeatureKernel
 from dkae.kernels.mixtures import FitResult, first_densities, fit_mixtures, posteriors, unit_of
 from dkae.kernels.posteriors import CompactPosteriors, Screening
-from dkae.rows import RowArray, check_row_array, is_row_array
+from dkae.rows import RowArray, is_row_array, validated_rows
 
 #: Rows whose posteriors a thread computes together: 57 MB in float64 at 13,920 components. Fewer
 #: would make the products slower.
@@ -180,17 +180,10 @@ class ProbabilisticClusterKernel(
     # --- the parts of fit --------------------------------------------------------------------
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
-        with naming("X", X):
-            if is_row_array(X):
-                return check_row_array(self, vectors(RowArray(X)), reset=reset)
-            rows = validate_data(
-                self,
-                vectors(X),
-                dtype=[np.float32, np.float64],
-                reset=reset,
-                ensure_min_samples=2 if reset else 1,
-            )
-        check_magnitude(rows, "X")
+        X = vectors(RowArray(X) if is_row_array(X) else X)
+        rows = validated_rows(self, X, reset=reset, dtype=[np.float32, np.float64])
+        if not isinstance(rows, RowArray):
+            check_magnitude(rows, "X")
         return rows
 
     def _check_params(self) -> None:
