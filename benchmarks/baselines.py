@@ -39,10 +39,12 @@ def curve(mnist: Any, mixtures: int) -> dict[str, Any]:
         scores = model.fit_transform(train)[:3000]
         parts = {"train": (scores, train[:3000]), "test": (model.transform(test), test)}
         for part, (codes, rows) in parts.items():
-            losses = metrics.alignment_loss_curve(codes, model.kernel_.on(rows))
-            name = f"reg {reg:g}, {part}"
-            sizes = [m for m in SIZES if m <= len(losses)]
-            results[name] = {m: round(float(losses[m - 1]), 4) for m in sizes}
+            name, prior = f"reg {reg:g}, {part}", model.kernel_.on(rows)
+            results[name] = {
+                m: round(metrics.alignment_loss(metrics.code_gram(codes[:, :m]), prior), 4)
+                for m in SIZES
+                if m <= codes.shape[1]
+            }
             print(f"L_c over m, {name}: {results[name]}")
     return results
 

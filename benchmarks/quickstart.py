@@ -47,7 +47,7 @@ def methods(kernel: Kernel, **learned: Any) -> dict[str, tuple[Any, int | None]]
 
 
 def judged(codes: Array, back: Array, prior: Gram, rows: Array) -> dict[str, float]:
-    comparison = metrics.compare_grams(codes.astype(np.float32), prior)
+    comparison = metrics.compare_grams(metrics.code_gram(codes.astype(np.float32)), prior)
     return {
         "alignment": comparison.alignment,
         "alignment_loss": comparison.alignment_loss,

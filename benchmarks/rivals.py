@@ -129,13 +129,13 @@ def kernel_ridge(codes: Array, rows: Array, alphas: Sequence[float] = ALPHAS) ->
 def scores(model: Any, prior: Gram, X: Array) -> dict[str, float]:
     """Return L_c and 1 − CKA over all pairs, 1 − R² over all features, and the squared error."""
     codes = np.asarray(model.transform(X))
-    comparison = metrics.compare_grams(codes.astype(np.float32), prior)
-    errors = np.square(np.asarray(model.inverse_transform(codes)) - X)
+    comparison = metrics.compare_grams(metrics.code_gram(codes.astype(np.float32)), prior)
+    back = np.asarray(model.inverse_transform(codes))
     return {
         "alignment_loss": comparison.alignment_loss,
         "one_minus_cka": 1 - comparison.centered_alignment,
-        "one_minus_r2": float(errors.sum() / np.square(X - X.mean(axis=0)).sum()),
-        "mse": float(errors.mean()),
+        "one_minus_r2": 1 - metrics.reconstruction_r2(X, back),
+        "mse": metrics.reconstruction_error(X, back),
     }
 
 

@@ -55,7 +55,7 @@ from dkae.kernels import (
     ProbabilisticClusterKernel,
     normalize,
 )
-from dkae.networks import ConvolutionalAutoencoder, ResidualAutoencoder, Stack
+from dkae.networks import ConvolutionalAutoencoder, Stack
 from dkae.training import Callback, EarlyStopping, checkpoint
 
 RESULTS = Path(__file__).parent / "results" / "torture.json"
@@ -222,10 +222,9 @@ def base_models() -> dict[str, Any]:
     mlp = MLPDecoder((6,), max_iter=1, steps_per_epoch=2)
     nystroem = partial(InvertibleNystroem, 4, n_landmarks=20, random_state=0)
     convolution = partial(ConvolutionalAutoencoder, channels=(4, 4))
-    residual = partial(ResidualAutoencoder, width=8, n_blocks=1)
     return {
         "stack": make_tiny(kernel=pck, standardize=True).fit(X),
-        "residual": make_tiny(network=residual, kernel=process).fit(X),
+        "process": make_tiny(kernel=process).fit(X),
         "convolution": make_tiny(network=convolution, kernel=flat).fit(IMAGES),
         "MLP": nystroem(decoder=mlp, n_linear=1).fit(X),
         "kernel ridge": nystroem(decoder="kernel_ridge", kernel=forest).fit(X),

@@ -16,7 +16,7 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier
 
 from dkae import DeepKernelizedAutoencoder
-from dkae.codespace import class_means, code_pca, combine, denoise, interpolate, traverse
+from dkae.codespace import class_means, code_pca, combine, interpolate, traverse
 from dkae.datasets import load_mnist20k
 from dkae.networks import Stack
 
@@ -43,7 +43,7 @@ reader = KNeighborsClassifier(1).fit(X, y)
 noise = np.random.default_rng(0).normal(0, 0.5, X_test.shape).astype(np.float32)
 noisy = X_test + noise
 pipeline = code_pca(model, X, 32)  # fitted once, for any number of noisy sets
-denoised = denoise(pipeline, noisy)
+denoised = pipeline.inverse_transform(pipeline.transform(noisy))
 pixel_pca = PCA(32, random_state=0).fit(X)
 projected = pixel_pca.inverse_transform(pixel_pca.transform(noisy))
 print("mean squared error of test digits")

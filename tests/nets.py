@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -18,6 +20,43 @@ class Linear(nn.Module):
 
     def decode(self, codes: Tensor) -> Tensor:
         return self.down(codes)
+
+
+class Block(nn.Module):
+    """h ← h + f(h)."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.change = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, width), nn.GELU())
+
+    def forward(self, h: Tensor) -> Tensor:
+        return h + self.change(h)
+
+
+class Residual(nn.Module):
+    """Residual blocks on vectors, for rows of any shape."""
+
+    def __init__(self, shape=(64,), n_components=5, generator=None, width=16):
+        super().__init__()
+        n = math.prod(shape)
+        self.encoder = nn.Sequential(
+            nn.Flatten(), nn.Linear(n, width), Block(width), nn.Linear(width, n_components)
+        )
+        self.decoder = nn.Sequential(
+            nn.Linear(n_components, width),
+            Block(width),
+            nn.Linear(width, n),
+            nn.Unflatten(1, shape),
+        )
+
+    def encode(self, x: Tensor) -> Tensor:
+        return self.encoder(x)
+
+    def decode(self, codes: Tensor) -> Tensor:
+        return self.decoder(codes)
+
+    def decoder_parameters(self):
+        return self.decoder.parameters()
 
 
 class Recurrent(nn.Module):

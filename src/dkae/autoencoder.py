@@ -323,7 +323,6 @@ class DeepKernelizedAutoencoder(KernelMap):
         if settings.alignment_weight > 0 and settings.max_iter:
             check_width(self.alignment, self.n_components, min(self.batch_size, len(data.rows)))
         is_trained = data.known is None or isinstance(self.network, nn.Module)
-        is_trained |= getattr(network, "is_pretrained", False)
         if not (is_trained or settings.max_iter or settings.pretrain_max_iter):
             raise ValueError(
                 "max_iter=0 and pretrain_max_iter=0 leave the encoder, or layers of it, untrained: "

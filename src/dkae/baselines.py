@@ -35,8 +35,7 @@ from sklearn.preprocessing import StandardScaler
 from dkae._support.checks import check_integer
 from dkae.grams import Gram, sample_rows
 from dkae.kernels import FunctionKernel, Kernel, NystroemFeatures, PairwiseKernel, gram_of
-from dkae.metrics import code_gram, reconstruction_error, reconstruction_r2
-from dkae.metrics.comparison import compare
+from dkae.metrics import code_gram, compare_grams, reconstruction_error, reconstruction_r2
 from dkae.rows import as_rows, map_rows
 from dkae.spectral import KernelPCA
 
@@ -134,7 +133,7 @@ def compare_with_baselines(
 def _measured(
     name: str, codes: Array, decoded: Array, X: Array, prior: Gram, note: str = ""
 ) -> Yardstick:
-    comparison = compare(code_gram(codes), prior, ("codes", "prior"))
+    comparison = compare_grams(code_gram(codes), prior, ("codes", "prior"))
     return Yardstick(
         name,
         codes.shape[1],

@@ -65,7 +65,7 @@ def code_pca(model: Invertible, X_clean: Any, n_components: int | None = None) -
 
 
 def denoise(
-    model: Invertible, X_noisy: Any, X_clean: Any = None, n_components: int | None = None
+    model: Invertible, X_noisy: Any, X_clean: Any, n_components: int | None = None
 ) -> NDArray[Any]:
     r"""Project noisy codes on the first principal components of clean codes, and decode them.
 
@@ -75,29 +75,22 @@ def denoise(
     Parameters
     ----------
     model : Invertible
-        The maps f and f⁻¹; or a pipeline from `code_pca`, which serves several noisy sets.
+        The maps f and f⁻¹.
     X_noisy : array-like of shape (n_samples, n_features)
         Rows to be cleaned.
-    X_clean : array-like of shape (n_clean, n_features), optional
-        Rows without noise, such as the training rows. Omit it if `model` is such a pipeline.
+    X_clean : array-like of shape (n_clean, n_features)
+        Rows without noise, such as the training rows.
     n_components : int, optional
         Columns of W. By default 32 as in the paper, or as many as the codes of the clean rows
-        have; all components of a code leave it as it is. Omit it if `model` is such a pipeline.
+        have; all components of a code leave it as it is.
+
+    Notes
+    -----
+    For several noisy sets, fit the components once: ``pipeline = code_pca(model, X_clean)``, then
+    ``pipeline.inverse_transform(pipeline.transform(X_noisy))``.
     """
-    _check_model(model)
-    if X_clean is not None:
-        model = code_pca(model, X_clean, n_components)
-    elif not (isinstance(model, Pipeline) and isinstance(model[-1], PCA)):
-        raise ValueError(
-            f"X_clean is missing, and model is a {type(model).__name__}: pass clean rows, or the "
-            "pipeline that code_pca has fitted to them"
-        )
-    elif n_components is not None:
-        raise ValueError(
-            f"n_components={n_components!r} came without X_clean, but the pipeline has a fixed "
-            "number: leave n_components out, or pass X_clean with the model itself"
-        )
-    return np.asarray(model.inverse_transform(model.transform(X_noisy)))
+    pipeline = code_pca(model, X_clean, n_components)
+    return np.asarray(pipeline.inverse_transform(pipeline.transform(X_noisy)))
 
 
 def traverse(

@@ -37,8 +37,7 @@ from dkae.grams import (
     sample_rows,
 )
 from dkae.kernels import Kernel, gram_of, is_fitted, make_kernel
-from dkae.metrics.comparison import compare
-from dkae.metrics.quality import Quality
+from dkae.metrics import Quality, compare_grams
 from dkae.networks import learn_scaling
 from dkae.preprocessing import Preprocessing, mentioning_masks
 from dkae.rows import RowArray, map_rows
@@ -171,7 +170,7 @@ class KernelMap(
 
     @staticmethod
     def _agreement(codes: Floats, prior: Gram) -> float:
-        found = compare(FeatureGram(codes, "codes"), prior, ("codes", prior.name))
+        found = compare_grams(FeatureGram(codes, "codes"), prior, ("codes", prior.name))
         return max(0.0, found.centered_alignment)
 
     def _measure(self, data: TrainingData, unit: Any = None) -> Quality:

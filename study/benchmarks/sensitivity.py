@@ -19,6 +19,7 @@ from typing import Any
 
 from dkae_study.declaration import NetworkSpec
 from dkae_study.engine.workshop import Workshop
+from dkae_study.experiments.alignment_losses import ideal_loss
 from dkae_study.experiments.kernel_pca import KERNEL_PCA
 from dkae_study.paper import LAPTOP, PAPER
 from dkae_study.results import Job, read_run
@@ -56,8 +57,8 @@ def scores_of(workshop: Workshop) -> dict[str, Any]:
     prior, codes = workshop.gram(SEED, "test"), model.transform(X)
     figure = KERNEL_PCA.measure(workshop, Job(KERNEL_PCA.name, RECIPE, SEED), {"dkae": model})
     return summary(
-        metrics.ideal_loss(prior, y),
-        metrics.ideal_loss(metrics.code_gram(codes), y),
+        ideal_loss(prior, y),
+        ideal_loss(metrics.code_gram(codes), y),
         figure.scores,
         metrics.reconstruction_error(X, model.inverse_transform(codes)),
     )

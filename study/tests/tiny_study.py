@@ -31,7 +31,7 @@ from dkae_study.declaration import (
     score,
 )
 from dkae_study.engine.workshop import Workshop
-from dkae_study.report.charts import looks_of
+from dkae_study.report.charts import looks_of, new_figure
 from dkae_study.report.images import draw_image_rows
 from dkae_study.results import Job, Run
 from dkae_study.results.numbers import estimate_of
@@ -41,7 +41,7 @@ from sklearn.datasets import load_digits
 from dkae import DeepKernelizedAutoencoder, metrics
 from dkae.kernels import PairwiseKernel
 from dkae.networks import Stack
-from dkae.plotting import STYLE, new_figure
+from dkae.plotting import STYLE
 
 
 def load() -> dict[str, Part]:

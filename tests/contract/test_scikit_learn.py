@@ -13,12 +13,12 @@ from sklearn.utils.estimator_checks import (
 
 from dkae import InvertibleNystroem, KernelPCA
 from dkae.kernels import ForestKernel
-from dkae.networks import ResidualAutoencoder
 from tests.laws.maps import MAPS, make
+from tests.nets import Residual
 
 ESTIMATORS = [
     *MAPS.values(),
-    make("autoencoder", network=partial(ResidualAutoencoder, width=8, n_blocks=1)),
+    make("autoencoder", network=partial(Residual, width=8)),
     make(
         "autoencoder",
         standardize=True,

@@ -12,7 +12,7 @@ from dkae import save
 from dkae._support import safe_file
 from dkae._support.json_state import pack
 from dkae.kernels import ideal_kernel
-from dkae.networks import Autoencoder, Stack
+from dkae.networks import Autoencoder
 from dkae.training import Callback, checkpoint, has_checkpoint, remove_checkpoint
 from tests.faults.helpers import Killed, assert_same
 
@@ -72,10 +72,14 @@ def test_the_state_of_other_rows_or_layers(rows, tiny, stopped):
     changed[17, 5] += 1e-3
     with pytest.raises(ValueError, match="differs in X: delete the file to start again, or"):
         tiny(max_iter=3).fit(changed, checkpoint=file)
-    lower = Autoencoder(tiny(random_state=1).fit(rows).network_.layers[:1])
-    network = Stack((16,), layer_norm=False, input_scaling=False, lower=lower)
-    with pytest.raises(ValueError, match=r"pretrained layers \(0 in .*, initial weights"):
-        tiny(max_iter=3, network=network).fit(rows, checkpoint=file)
+    layers = tiny(random_state=1).fit(rows).network_.layers
+    with pytest.raises(ValueError, match="differs in .*initial weights: delete the file"):
+        tiny(max_iter=3, network=Autoencoder(layers)).fit(rows, checkpoint=file)
+    remove_checkpoint(file)
+    file = stopped(network=Autoencoder(layers), pretrain_max_iter=1)
+    network = Autoencoder(layers, n_pretrained=1)
+    with pytest.raises(ValueError, match=r"stages \('layer 1, layer 2' in the file, 'layer 2' here"):
+        tiny(max_iter=3, network=network, pretrain_max_iter=1).fit(rows, checkpoint=file)
 
 
 def test_the_state_of_another_gram_or_other_labels(rows, tiny, stopped):

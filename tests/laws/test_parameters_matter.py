@@ -18,9 +18,10 @@ from sklearn.model_selection import GridSearchCV
 from dkae import DeepKernelizedAutoencoder, InvertibleNystroem
 from dkae.decoders import KernelRidgeDecoder, MLPDecoder, RidgeDecoder
 from dkae.kernels import PairwiseKernel
-from dkae.networks import ACTIVATIONS, Autoencoder, ResidualAutoencoder, Stack
+from dkae.networks import ACTIVATIONS, Stack
 from dkae.training import Callback, Optimization
 from tests.laws.maps import MAPS, TRAINED, X, make, results
+from tests.nets import Residual
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of tiny fits and odd measures
 
@@ -43,7 +44,6 @@ SHARED: dict[str, list[Any]] = {
     "missing": ["mask"],
     "random_state": [1, np.random.RandomState(2)],
 }
-LOWER = Autoencoder(make("autoencoder").fit(X).network_.layers[:1])
 STACK: dict[str, list[Any]] = {
     "hidden_layer_sizes": [(), (9,), (8, 8), "auto"],
     "activation": sorted(set(ACTIVATIONS) - {"gelu"}),
@@ -52,7 +52,6 @@ STACK: dict[str, list[Any]] = {
     "layer_norm": [False],
     "tied_weights": [False],
     "input_scaling": ["features", False],
-    "lower": [LOWER],
 }
 OPTIMIZATION: dict[str, list[Any]] = {
     "optimizer": [torch.optim.SGD],
@@ -61,7 +60,7 @@ OPTIMIZATION: dict[str, list[Any]] = {
     "max_grad_norm": [1e-4],
 }
 AUTOENCODER: dict[str, list[Any]] = SHARED | {
-    "network": [None, ResidualAutoencoder],
+    "network": [None, Residual],
     "alignment": ["frobenius", "centered", "logdet", "von_neumann", "jensen_renyi", "bures"],
     "alignment_weight": [0.0, 0.5, 1.0],
     "batch_size": [17],

@@ -19,21 +19,20 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from dkae import KernelPCA, load, save
 from dkae.grams import Gram, MatrixGram
 from dkae.kernels import Kernel, PairwiseKernel, Precomputed, ProbabilisticClusterKernel
-from dkae.networks import ConvolutionalAutoencoder, ResidualAutoencoder, Stack
+from dkae.networks import ConvolutionalAutoencoder, Stack
 from dkae.persistence import ModelFileError
 from tests.laws.maps import make
-from tests.nets import Linear, Noisy, Recurrent, spread, wave_kernel
+from tests.nets import Linear, Noisy, Recurrent, Residual, spread, wave_kernel
 
 IMAGES = (load_digits().data[:80] / 16).astype(np.float32).reshape(-1, 1, 8, 8)
 VECTORS = IMAGES.reshape(-1, 64)
 
 small_conv = partial(ConvolutionalAutoencoder, channels=(4,))
-small_residual = partial(ResidualAutoencoder, width=16)
 #: A network, and its rows.
 NETWORKS = {
     "convolutional": (small_conv, IMAGES),
-    "residual": (small_residual, IMAGES),
-    "residual of vectors": (small_residual, VECTORS),
+    "residual": (Residual, IMAGES),
+    "residual of vectors": (Residual, VECTORS),
     "stack": (Stack((16,)), VECTORS),
     "recurrent": (Recurrent, IMAGES[:, 0]),
     "module": (Noisy(), VECTORS),
@@ -96,7 +95,7 @@ def test_training_starts_from_the_weights_of_a_module(tiny):
 
 
 def test_searches_and_pipelines(tiny):
-    factories = [small_conv, partial(ResidualAutoencoder, width=8)]
+    factories = [small_conv, partial(Residual, width=8)]
     search = GridSearchCV(tiny(), {"network": factories}, cv=2, error_score="raise").fit(IMAGES)
     assert search.best_params_["network"] in factories
     measures = ["frobenius", "centered", spread]
@@ -120,16 +119,16 @@ def test_kernels_with_a_name_see_vectors_and_functions_see_rows_as_they_are(shap
         seen.add(A.shape[1:])
         return wave_kernel(A.reshape(len(A), -1, 1), B.reshape(len(B), -1, 1))
 
-    tiny(network=small_residual, kernel=spy).fit(X).score(X)
+    tiny(network=Residual, kernel=spy).fit(X).score(X)
     assert seen == {shape}
     for kernel in ("rbf", PairwiseKernel("poly"), "forest"):
-        a = tiny(kernel=kernel, network=small_residual, input_noise=0.2).fit(X)
-        b = tiny(kernel=kernel, network=small_residual, input_noise=0.2).fit(VECTORS)
+        a = tiny(kernel=kernel, network=Residual, input_noise=0.2).fit(X)
+        b = tiny(kernel=kernel, network=Residual, input_noise=0.2).fit(VECTORS)
         np.testing.assert_array_equal(a.transform(X), b.transform(VECTORS))
         assert a.score(X) == b.score(VECTORS)
 
 
-@pytest.mark.parametrize("name", ["convolutional", "residual", "residual of vectors"])
+@pytest.mark.parametrize("name", ["convolutional", "stack"])
 def test_models_of_our_networks_are_saved(name, tiny, tmp_path):
     network, X = NETWORKS[name]
     model = tiny(network=network, decoder_max_iter=1).fit(X)

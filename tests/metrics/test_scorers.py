@@ -84,7 +84,7 @@ def test_labels_choose_gamma_and_reconstructions_choose_the_width():
         ),
         (
             lambda model: label_alignment_score(model, X, Y[1:]),
-            "^y has 59 labels, but gram has 60 rows: pass one label",
+            "^labels has 59 entries, but X has 60 rows: pass that of the rows",
         ),
         (
             lambda model: label_alignment_score(3, X, Y),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from dkae.networks import ConvolutionalAutoencoder, ResidualAutoencoder, seeded
+from dkae.networks import ConvolutionalAutoencoder, seeded
 from tests.nets import Linear, Noisy
 
 
@@ -122,8 +120,6 @@ DECODER = {"decoder_max_iter": 1}
             {},
             r"maps images, but a row of X has the shape \(64,\): pass X",
         ),
-        (partial(ResidualAutoencoder, width=0), {}, "width=0 must be a whole number of at least 1"),
-        (partial(ResidualAutoencoder, n_blocks=-1), {}, "n_blocks=-1 must be a whole number"),
     ],
     ids=lambda value: getattr(value, "__name__", type(value).__name__),
 )
@@ -145,8 +141,8 @@ def test_what_is_no_network_is_refused_and_the_former_fit_stays(
     ("make", "message"),
     [
         (lambda: ConvolutionalAutoencoder(64, 2), "shape=64 must be a sequence, such as a list"),
-        (lambda: ResidualAutoencoder((4, -1), 2), "each of shape=-1 must be a whole number of at"),
-        (lambda: ResidualAutoencoder((4,), None), "n_components=None must be a whole number"),
+        (lambda: ConvolutionalAutoencoder((1, 4, -1), 2), "each of shape=-1 must be a whole numb"),
+        (lambda: ConvolutionalAutoencoder((1, 8, 8), None), "n_components=None must be a whole"),
         (lambda: ConvolutionalAutoencoder((1, 8, 8), 0), "n_components=0 must be a whole number"),
         (lambda: ConvolutionalAutoencoder((1, 8, 8), 2**63), "n_components=.* must be at most"),
         (lambda: ConvolutionalAutoencoder((1, 8, 8), 2, channels=3), "channels=3 must be a seque"),

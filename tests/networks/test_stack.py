@@ -198,7 +198,6 @@ def test_widths_that_are_given(given_sizes, expected):
             {"input_scaling": "feature"},
             "input_scaling='feature' is not known.*'auto', 'features', 'shared'",
         ),
-        ({"lower": 3}, "lower must be an Autoencoder, got int: pass the network_ of a fitted"),
     ],
     ids=str,
 )
@@ -213,46 +212,3 @@ def test_images_are_refused(digits, tiny):
     known = Statistics.of(digits.reshape(-1, 8, 8))
     with pytest.raises(ValueError, match=r"maps vectors, but a row of X has the shape \(8, 8\)"):
         Stack().build(known, 3)
-
-
-# --- trained layers to start from ----------------------------------------------------------------
-
-
-def test_lower_layers_are_copied_and_left_out_of_pretraining(digits, tiny):
-    params = {"network__hidden_layer_sizes": (12, 10), "pretrain_max_iter": 1}
-    first = tiny(**params).fit(digits)
-    lower = Autoencoder(first.network_.layers[:2])
-    before = {name: tensor.clone() for name, tensor in lower.state_dict().items()}
-    model = tiny(**params, network__lower=lower)
-    model.set_params(max_iter=0).fit(digits)
-    assert [record["phase"] for record in model.history_] == ["layer 3"]
-    assert torch.equal(model.network_.layers[0].weight, first.network_.layers[0].weight)
-    model.set_params(max_iter=2).fit(digits)
-    assert not torch.equal(model.network_.layers[0].weight, first.network_.layers[0].weight)
-    assert all(torch.equal(before[name], t) for name, t in lower.state_dict().items())
-
-
-def test_untied_layers_stay_untied():
-    source = build((6, 5, 3), seed=1, tied_weights=False)
-    with torch.no_grad():
-        source.layers[0].decoder_weight += 1
-    lower = Autoencoder(source.layers[:1])
-    for tied in (True, False):
-        network = build((6, 5, 3), lower=lower, tied_weights=tied)
-        assert torch.equal(network.layers[0].decoder_weight, source.layers[0].decoder_weight)
-        assert (network.layers[1].decoder_weight is None) == tied
-    tied_source = build((6, 5, 3), seed=1)
-    network = build((6, 5, 3), lower=tied_source, tied_weights=False)
-    assert torch.equal(network.layers[1].decoder_weight, tied_source.layers[1].weight.T)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ((6, 7, 3), "layer 1 of lower has n_out=7, but that of the network has n_out=5: pass"),
-        ((6, 5, 4, 3), r"lower has 3 layers, but the network has 2: pass at most 2, for .*\[:2\]"),
-    ],
-)
-def test_layers_that_do_not_fit_are_refused(sizes, message):
-    with pytest.raises(ValueError, match=message):
-        build((6, 5, 3), lower=build(sizes))

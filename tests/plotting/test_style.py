@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from dkae import DeepKernelizedAutoencoder, plotting
 from dkae.plotting import CodeSpaceDisplay, GramDisplay, HistoryDisplay, ReconstructionDisplay
-from dkae.plotting.style import CLASS_COLORS, CLASS_MARKERS
+from dkae.plotting.display import CLASS_COLORS, CLASS_MARKERS
 
 HISTORY = [{"phase": "fine-tuning", "epoch": 1, "reconstruction_loss": 0.1, "alignment_loss": 0.2}]
 DISPLAYS = [
@@ -136,12 +136,6 @@ def test_what_cannot_be_drawn(make, error, message):
 
 def test_classes_differ_in_colour_and_marker():
     assert len(set(CLASS_COLORS)) == len(set(CLASS_MARKERS)) == len(CLASS_COLORS) == 10
-
-
-def test_new_figure_has_a_note_and_is_not_of_pyplot():
-    figure = plotting.new_figure(3, 2, "a note")
-    assert (*figure.get_size_inches(), figure.get_supxlabel()) == (3, 2, "a note")
-    assert plt.get_fignums() == []
 
 
 @pytest.mark.parametrize("values", [(0.100, 0.101), (0.1, 0.2), (0.1, 0.5), (0.1, 9), (1e-5, 1e3)])

@@ -12,14 +12,40 @@ The code uses the left form of :math:`L_c`. The right one subtracts two nearly e
 infinite slope there; the norm of the difference has neither problem.
 """
 
+import functools
+from collections.abc import Callable
+from typing import TypeAlias
+
 import torch
 from torch import Tensor
 
-from dkae.alignment.blocks import of_blocks
+#: Takes the code Gram and the prior Gram, returns one number with a gradient in the code Gram.
+Measure: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 #: A centred matrix is round-off and counts as zero if no entry exceeds this many units of the
 #: type's precision, relative to the largest entry before centring.
 CENTERED_ROUND_OFF = 8.0
+
+
+def of_blocks(measure: Measure) -> Measure:
+    """Return a measure that raises unless it gets two Gram matrices of the same rows."""
+
+    @functools.wraps(measure)
+    def checked(code_gram: Tensor, prior_gram: Tensor) -> Tensor:
+        for name, gram in (("code_gram", code_gram), ("prior_gram", prior_gram)):
+            if not isinstance(gram, Tensor) or not gram.is_floating_point() or gram.ndim != 2:
+                raise TypeError(
+                    f"{name} is a {type(gram).__name__}: pass a matrix of floats, as a torch tensor"
+                )
+        n, shapes = len(code_gram), {tuple(code_gram.shape), tuple(prior_gram.shape)}
+        if shapes != {(n, n)}:
+            raise ValueError(
+                f"code_gram has shape {tuple(code_gram.shape)}, and prior_gram "
+                f"{tuple(prior_gram.shape)}: pass square matrices of the same rows"
+            )
+        return measure(code_gram, prior_gram)
+
+    return checked
 
 
 @of_blocks

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.special import entr
 
-from dkae.alignment.blocks import of_blocks
+from dkae.alignment.distances import of_blocks
 
 #: Share ε of the identity: every eigenvalue is at least about ε times the mean one. A smaller ε
 #: comes near the round-off of float32, which for k = 500 changes the gradient of `logdet` by 0.3 %,

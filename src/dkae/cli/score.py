@@ -70,7 +70,7 @@ def _measure(fitted: Any, rows: Any, prior: Any) -> dict[str, Any]:
     from dkae import metrics
 
     codes = fitted.transform(rows)
-    comparison = metrics.compare_grams(codes, prior)
+    comparison = metrics.compare_grams(metrics.code_gram(codes), prior, ("codes", "prior"))
     back = fitted.inverse_transform(codes)
     return {
         "rows": len(rows),

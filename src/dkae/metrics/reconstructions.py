@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from dkae._support.arrays import check_magnitude, naming, real_numbers
-from dkae._support.checks import check_number
-from dkae.metrics.comparison import Doubles
-from dkae.rows import as_rows
+from dkae.metrics.grams import Doubles
+from dkae.rows import as_rows, chunks_of
 from dkae.statistics import Statistics
 
 #: Entries of X that are read together: 8 MB in float64.
@@ -59,30 +58,13 @@ def reconstruction_r2(X: Any, X_hat: Any, *, scale: Any = None) -> float:
     """
     rows, back = _check_pair(X, X_hat)
     s, width = _check_scale(scale, rows.shape[1:]), math.prod(rows.shape[1:])
-    known = Statistics.of_chunks((_vectors(rows[ids], "X") for ids in _chunks(rows)), (width,))
+    known = Statistics.of_chunks(_vectors(rows, "X"), (width,))
     _check_known(known.n.sum())
     error = sum(_squares((x - x_hat) / s) for x, x_hat in _parts(rows, back))
     # The mean of equal numbers may differ from them by round-off.
     varies = known.variance > np.square(ROUND_OFF * known.mean)
     deviation = float((known.n * known.variance / np.square(s))[varies].sum())
     return 1 - error / deviation if deviation > 0 else float(error == 0)
-
-
-def psnr(X: Any, X_hat: Any, peak: float = 1.0) -> float:
-    r"""Return the peak signal-to-noise ratio in decibels, infinite for a perfect reconstruction.
-
-    .. math:: 10 \log_{10} \frac{\text{peak}^2}{\text{MSE}}
-
-    Parameters
-    ----------
-    X, X_hat : array-like of the same shape
-        Rows and their reconstructions; missing values (NaN) of X do not count.
-    peak : float, default=1.0
-        The range of the values: 1 for pixels in [0, 1], 255 for bytes.
-    """
-    peak = check_number("peak", peak, 0, open_low=True)
-    error = reconstruction_error(X, X_hat)
-    return math.inf if error == 0 else 20 * math.log10(peak) - 10 * math.log10(error)
 
 
 def _squares(values: Doubles) -> float:
@@ -93,22 +75,18 @@ def _squares(values: Doubles) -> float:
 
 def _parts(rows: Any, back: Any) -> Iterator[tuple[Doubles, Doubles]]:
     """Yield a few rows at a time and their reconstructions."""
-    for ids in _chunks(rows):
-        x, x_hat = _vectors(rows[ids], "X"), _vectors(back[ids], "X_hat")
+    for x, x_hat in zip(_vectors(rows, "X"), _vectors(back, "X_hat"), strict=True):
         if np.isnan(x_hat).any():
             raise ValueError("X_hat has NaN values: only values of X may be missing")
         yield x, x_hat
 
 
-def _chunks(rows: Any) -> Iterator[slice]:
-    step = max(1, N_CHUNK_ENTRIES * len(rows) // math.prod(rows.shape))
-    return (slice(start, start + step) for start in range(0, len(rows), step))
-
-
-def _vectors(part: Any, name: str) -> Doubles:
-    values = np.asarray(part, dtype=np.float64).reshape(len(part), -1)
-    check_magnitude(values, name)
-    return values
+def _vectors(rows: Any, name: str) -> Iterator[Doubles]:
+    """Yield a few rows at a time as vectors."""
+    for part in chunks_of(rows, N_CHUNK_ENTRIES):
+        values = np.asarray(part, dtype=np.float64).reshape(len(part), -1)
+        check_magnitude(values, name)
+        yield values
 
 
 def _check_pair(X: Any, X_hat: Any) -> tuple[Any, Any]:

@@ -1,20 +1,25 @@
 """The networks that map rows to codes and codes back to rows."""
 
 from dkae.networks.convolutional import ConvolutionalAutoencoder
-from dkae.networks.inference import decode_rows, encode_rows, summary_of
-from dkae.networks.layers import ACTIVATIONS, Autoencoder, Layer
+from dkae.networks.layers import (
+    ACTIVATIONS,
+    VARIANCE,
+    Autoencoder,
+    Layer,
+    Scaling,
+    learn_scaling,
+)
 from dkae.networks.protocol import (
-    Factory,
-    Network,
     Stage,
     build_network,
     check_decoder,
     check_network,
+    decode_rows,
+    encode_rows,
     evaluating,
     seeded,
+    summary_of,
 )
-from dkae.networks.residual import ResidualAutoencoder
-from dkae.networks.scaling import VARIANCE, Scaling, learn_scaling
 from dkae.networks.stack import Stack, choose_output_activation, hidden_sizes
 
 __all__ = [
@@ -22,10 +27,7 @@ __all__ = [
     "VARIANCE",
     "Autoencoder",
     "ConvolutionalAutoencoder",
-    "Factory",
     "Layer",
-    "Network",
-    "ResidualAutoencoder",
     "Scaling",
     "Stack",
     "Stage",

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from dkae._support.checks import check_integer, check_sequence
-from dkae.networks.protocol import check_size
 
 
 class ConvolutionalAutoencoder(nn.Module):
@@ -41,7 +40,9 @@ class ConvolutionalAutoencoder(nn.Module):
         channels: Sequence[int] = (32, 64),
     ) -> None:
         super().__init__()
-        shape, n_components = check_size(shape, n_components)
+        sides = check_sequence("shape", shape)
+        shape = tuple(check_integer("each of shape", n, at_least=1) for n in sides)
+        n_components = check_integer("n_components", n_components, at_least=1)
         if len(shape) != 3:
             raise ValueError(
                 f"a convolutional network maps images, but a row of X has the shape {shape}: pass "

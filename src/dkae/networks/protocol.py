@@ -1,52 +1,45 @@
 """What a network is to dkae: a torch module with two maps, and what it may offer beyond them.
 
-A custom network needs ``encode`` and ``decode``, which take and give rows as the map sees them.
-Missing values never reach it: they hold the mean of their feature. It may also have
+A network needs ``encode``, from k rows to codes of shape (k, n_components), and ``decode``, from
+codes to rows in the shape of the rows. Missing values never reach it: they hold the mean of their
+feature. It may also have
 
 ========================  =====================================================================
 ``decoder_parameters()``  for ``decoder_max_iter > 0``: what the decoder learns alone, and nothing
                           that the encoder uses. It is called once, when that phase begins: a
                           network with tied weights unties them here. A ``decode`` that is a module
                           itself needs no such method.
-``stages()``              for ``pretrain_max_iter > 0``: the parts that are pretrained one after
-                          the other.
+``stages()``              for ``pretrain_max_iter > 0``: a list of `Stage`, the parts that are
+                          pretrained one after the other.
 ``unit``                  the unit in which the loss measures differences of rows: a number, or a
                           tensor of the shape of a row. It is 1 by default.
+``is_deterministic``      True if training draws none of torch's random numbers, as dropout does:
+                          then `fit` need not seed them, and several threads can train at once.
+``summary``               a few words for `repr` and the log; by default the name of the class and
+                          the number of weights.
 ========================  =====================================================================
 
 The parameter `network` is such a module, which is copied; a factory ``(shape, n_components,
-generator)``; or an object with ``build(statistics, n_components, generator)``, such as `Stack`,
-that wants to know the `Statistics` of the training rows.
+generator)``, which gets the shape of a row, such as (784,) or (1, 28, 28), the width of the code
+and a source of random numbers; or an object with ``build(statistics, n_components, generator)``,
+such as `Stack`, that wants to know the `Statistics` of the training rows. Such an object may have
+``takes_vectors = True``: then `fit` requires X to be a matrix.
 """
 
 import copy
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dkae._support.checks import check_integer, check_sequence, shown
+from dkae._support.checks import shown
+from dkae._support.devices import float32_math
 from dkae.grams import Floats
 from dkae.statistics import Statistics
-
-
-class Network(Protocol):
-    """The two maps; a network is a `torch.nn.Module` besides."""
-
-    def encode(self, x: Tensor, /) -> Tensor:
-        """Return the codes, (k, n_components), of k rows."""
-
-    def decode(self, codes: Tensor, /) -> Tensor:
-        """Return the rows that codes decode to, in the shape of the rows."""
-
-
-#: Builds a network from the shape of a row, such as (784,) or (1, 28, 28), the width of the code,
-#: and a source of random numbers for its weights.
-Factory = Callable[[tuple[int, ...], int, torch.Generator], nn.Module]
 
 
 class Stage(NamedTuple):
@@ -101,15 +94,6 @@ def _built(network: Any, known: Statistics, n_components: int, generator: torch.
             f"network={getattr(network, '__name__', _name(network))} failed as a factory "
             f"({error}): it is called with (shape, n_components, generator)"
         ) from error
-
-
-def check_size(shape: Any, n_components: Any) -> tuple[tuple[int, ...], int]:
-    """Return the shape of a row and the width of the code, checked."""
-    sides = check_sequence("shape", shape)
-    return (
-        tuple(check_integer("each of shape", n, at_least=1) for n in sides),
-        check_integer("n_components", n_components, at_least=1),
-    )
 
 
 def check_network(network: nn.Module, rows: Floats, n_components: int) -> None:
@@ -193,6 +177,35 @@ def seeded(seed: int | None) -> Iterator[None]:
     with _RANDOM_LOCK, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield
+
+
+# --- a trained network on one chunk of rows in memory --------------------------------------------
+
+
+def encode_rows(network: Any, rows: Floats) -> Floats:
+    """Return the codes of rows."""
+    return _applied(network, network.encode, rows)
+
+
+def decode_rows(network: Any, codes: Floats) -> Floats:
+    """Return the rows that codes decode to."""
+    return _applied(network, network.decode, codes)
+
+
+def _applied(network: nn.Module, function: Callable[[Tensor], Tensor], rows: Floats) -> Floats:
+    device = next(network.parameters()).device
+    with evaluating(network), float32_math(), torch.inference_mode():
+        values: Floats = function(torch.from_numpy(rows).to(device)).cpu().numpy()
+    return values
+
+
+def summary_of(network: nn.Module) -> str:
+    """Return a few words about a network."""
+    n = sum(parameter.numel() for parameter in network.parameters())
+    return str(getattr(network, "summary", f"{_name(network)} of {n:,} weights"))
+
+
+# --- helpers of the checks -----------------------------------------------------------------------
 
 
 def _apply(network: nn.Module, method: str, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-r"""Builds the stacked autoencoder of the paper, new or on top of trained layers.
+r"""Builds the stacked autoencoder of the paper.
 
 Without a choice of widths there are two hidden layers of the same width h, the largest of at most
 1,000 for which a network has no more weights on the way to the code than the data and the codes
@@ -10,7 +10,6 @@ At n = 14,000, d = 784 and N_c = 500 that is 1,000; for 200 rows of 20,000 featu
 rows of 10 features and N_c = 5, 11.
 """
 
-import copy
 import math
 from collections.abc import Iterable
 from itertools import pairwise
@@ -21,8 +20,7 @@ from sklearn.base import BaseEstimator
 
 from dkae._support.checks import check_boolean, check_choice, check_integer
 from dkae._support.warning import warn_caller
-from dkae.networks.layers import ACTIVATIONS, Autoencoder, Layer
-from dkae.networks.scaling import Scaling, learn_scaling
+from dkae.networks.layers import ACTIVATIONS, Autoencoder, Layer, learn_scaling
 from dkae.statistics import Statistics
 
 #: The bounds of a width that is chosen.
@@ -52,9 +50,6 @@ class Stack(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         deviation, or all by one, after each is centred. "auto" is "shared" if features share a
         unit, as pixels do: the tenth percentile of their ranges is at least a tenth of the largest.
         With False rows stay as they are. The kernel never sees this scaling.
-    lower : Autoencoder, optional
-        Trained lowest layers to start from, such as ``Autoencoder(model.network_.layers[:-1])``.
-        Their weights are copied, and pretraining leaves these layers out.
 
     Examples
     --------
@@ -76,7 +71,6 @@ class Stack(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         layer_norm: bool = True,
         tied_weights: bool = True,
         input_scaling: str | bool = "auto",
-        lower: Any = None,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -85,7 +79,6 @@ class Stack(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         self.layer_norm = layer_norm
         self.tied_weights = tied_weights
         self.input_scaling = input_scaling
-        self.lower = lower
 
     def build(
         self, known: Statistics, n_components: int, generator: torch.Generator | None = None
@@ -100,9 +93,11 @@ class Stack(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         hidden = hidden_sizes(self.hidden_layer_sizes, (known.n_rows, *known.shape), n_components)
         output = choose_output_activation(self.output_activation, *known.range)
         layers = self._layers([*known.shape, *hidden, n_components], output, generator)
-        lowest = [] if self.lower is None else copied_layers(self.lower, layers)
-        layers[: len(lowest)] = lowest
-        return Autoencoder(layers, self._scaling(known, output), n_pretrained=len(lowest))
+        if self.input_scaling is False:
+            return Autoencoder(layers)
+        scales_output = output == "identity"
+        scaling = learn_scaling(known, str(self.input_scaling), scales_output=scales_output)
+        return Autoencoder(layers, scaling)
 
     def _layers(
         self, sizes: list[int], output: str, generator: torch.Generator | None
@@ -121,11 +116,6 @@ class Stack(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
             )
             for (m, n), a, b, norm in zip(pairwise(sizes), up, down, norms, strict=False)
         ]
-
-    def _scaling(self, known: Statistics, output: str) -> Scaling | None:
-        if self.input_scaling is False:
-            return None
-        return learn_scaling(known, str(self.input_scaling), scales_output=output == "identity")
 
 
 def hidden_sizes(given: Any, shape: tuple[int, ...], n_components: int) -> list[int]:
@@ -162,37 +152,3 @@ def choose_output_activation(name: str, low: float, high: float) -> str:
             "output_activation='auto'"
         )
     return name
-
-
-def copied_layers(lower: Any, layers: list[Layer]) -> list[Layer]:
-    """Return copies of trained layers, to take the place of the lowest of `layers`.
-
-    They have the same widths and activations. A decoder that has weights of its own keeps them.
-    """
-    if not isinstance(lower, Autoencoder):
-        raise ValueError(
-            f"lower must be an Autoencoder, got {type(lower).__name__}: pass the network_ of a "
-            "fitted model, or Autoencoder(model.network_.layers[:-1]) for all but its code"
-        )
-    n_given, n_layers = len(lower.layers), len(layers)
-    if n_given > n_layers:
-        raise ValueError(
-            f"lower has {n_given} layers, but the network has {n_layers}: pass at most "
-            f"{n_layers}, for example Autoencoder(lower.layers[:{n_layers}])"
-        )
-    copies = [copy.deepcopy(layer).cpu().requires_grad_() for layer in lower.layers]
-    for i, (copied, replaced) in enumerate(zip(copies, layers, strict=False)):
-        _check_same_config(i + 1, copied.config, replaced.config)
-        if replaced.decoder_weight is not None:
-            copied.untie()
-    return copies
-
-
-def _check_same_config(number: int, given: dict[str, Any], expected: dict[str, Any]) -> None:
-    for name, value in given.items():
-        if name != "tied" and value != expected[name]:
-            raise ValueError(
-                f"layer {number} of lower has {name}={value!r}, but that of the network has "
-                f"{name}={expected[name]!r}: pass layers of the same widths and activations, or "
-                "set the parameters of the Stack to theirs"
-            )

@@ -13,29 +13,26 @@ except ImportError as error:
     ) from error
 
 from dkae.plotting.codes import CodeSpaceDisplay
-from dkae.plotting.grams import GramDisplay
-from dkae.plotting.history import HistoryDisplay
-from dkae.plotting.reconstructions import ReconstructionDisplay
-from dkae.plotting.style import (
+from dkae.plotting.display import (
     BLUE,
     GREEN,
     INK,
     LINE,
-    PAPER,
     PURPLE,
     SOFT,
     STYLE,
     VERMILLION,
-    new_figure,
     plain_log_ticks,
 )
+from dkae.plotting.grams import GramDisplay
+from dkae.plotting.history import HistoryDisplay
+from dkae.plotting.reconstructions import ReconstructionDisplay
 
 __all__ = [
     "BLUE",
     "GREEN",
     "INK",
     "LINE",
-    "PAPER",
     "PURPLE",
     "SOFT",
     "STYLE",
@@ -44,6 +41,5 @@ __all__ = [
     "GramDisplay",
     "HistoryDisplay",
     "ReconstructionDisplay",
-    "new_figure",
     "plain_log_ticks",
 ]

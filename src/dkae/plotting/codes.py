@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from dkae._support.checks import check_choice, check_integer
-from dkae.plotting._panels import Display, check_labels, names_of
-from dkae.plotting.style import BLUE, CLASS_COLORS, CLASS_MARKERS
+from dkae.plotting.display import BLUE, CLASS_COLORS, CLASS_MARKERS, Display, check_labels, names_of
 
 #: Classes that have a colour, a marker and an entry in the legend.
 MAX_CLASSES = len(CLASS_COLORS)

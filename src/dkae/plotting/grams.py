@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkae.grams import sample_rows
 from dkae.kernels import gram_of
-from dkae.plotting._panels import Display, check_labels, check_named, names_of
+from dkae.plotting.display import Display, check_labels, check_named, names_of
 
 #: Rows of a matrix to draw; more would be finer than the pixels of a screen.
 N_ROWS = 300

@@ -10,8 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from sklearn.utils.validation import check_is_fitted
 
 from dkae._support.checks import check_sequence
-from dkae.plotting._panels import Display
-from dkae.plotting.style import BLUE, SOFT, VERMILLION, plain_log_ticks
+from dkae.plotting.display import BLUE, SOFT, VERMILLION, Display, plain_log_ticks
 
 _TERMS = {"reconstruction_loss": "Reconstruction loss", "alignment_loss": "Alignment loss"}
 _PARTS: dict[str, dict[str, Any]] = {

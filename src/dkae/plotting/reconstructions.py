@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from dkae._support.checks import check_integer
-from dkae.plotting._panels import Display, check_labels, check_named, names_of
-from dkae.plotting.style import CLASS_COLORS, LINE
+from dkae.plotting.display import CLASS_COLORS, LINE, Display, check_labels, check_named, names_of
 
 #: A square number of features, at least this many (8 × 8 pixels), is taken for an image.
 MIN_PIXELS = 64

@@ -1,6 +1,5 @@
-"""Spectral methods on any kernel: kernel PCA with its Nyström extension, and clustering."""
+"""Kernel PCA on any kernel, with its Nyström extension to new rows."""
 
-from dkae.spectral.clustering import spectral_clustering, spectral_embedding
 from dkae.spectral.kernel_pca import KernelPCA
 
-__all__ = ["KernelPCA", "spectral_clustering", "spectral_embedding"]
+__all__ = ["KernelPCA"]

@@ -35,12 +35,13 @@ def fingerprint(
     state = network.state_dict().values()
     given = vars(settings) | vars(settings.optimization)
     del given["optimization"], given["device"]
+    stages: Any = network.stages() if settings.pretrain_max_iter else []  # type: ignore[operator]
     weights = (t.detach().cpu().numpy() for t in state if isinstance(t, Tensor))
     return {
         # A file holds no code.
         **{name: described(v) if callable(v) else v for name, v in given.items()},
         "network": repr(network),
-        "pretrained layers": getattr(network, "n_pretrained", 0),
+        "stages": ", ".join(stage.name for stage in stages),
         "number of rows": len(X),
         "X": rows_digest(X),
         "random_state": rng.bit_generator.state,

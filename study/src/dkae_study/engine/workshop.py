@@ -7,6 +7,7 @@ and a study that was interrupted does not begin anew.
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
 import time
@@ -16,19 +17,38 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from sklearn.base import clone
+import torch
+from sklearn.base import BaseEstimator, clone
 
 from dkae import DeepKernelizedAutoencoder
+from dkae.files import replacing
 from dkae.grams import Gram
 from dkae.kernels import Kernel
-from dkae.networks import Autoencoder
-from dkae.persistence import load, replacing, save
+from dkae.networks import Autoencoder, Stack
+from dkae.persistence import load, save
 from dkae.training import Callback, has_checkpoint, remove_checkpoint
 from dkae_study.declaration import NetworkSpec, Part, Scale, Study
 from dkae_study.engine import provenance
 from dkae_study.engine.trainings import Training, Trainings
 
 Result = TypeVar("Result")
+
+
+class StackOnLayers(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """A Stack whose lowest layers are copies of trained ones, which pretraining leaves out."""
+
+    takes_vectors = True
+
+    def __init__(self, stack: Stack, lower: Autoencoder) -> None:
+        self.stack = stack
+        self.lower = lower
+
+    def build(self, known: Any, n_components: int, generator: torch.Generator) -> Autoencoder:
+        """Return the network; the weights of the layers above are drawn as those of the Stack."""
+        network = self.stack.build(known, n_components, generator)
+        layers = copy.deepcopy(self.lower).layers
+        upper = network.layers[len(layers) :]
+        return Autoencoder([*layers, *upper], network.scaling, n_pretrained=len(layers))
 
 
 class Workshop:
@@ -147,7 +167,11 @@ class Workshop:
         if training.spec is not None:
             gram = self.gram(training.spec.seed, "train")
             model.kernel = "precomputed"  # its file must not name another kernel
-        model.set_params(network__lower=lower, callbacks=list(callbacks))
+        stack = model.network
+        model.set_params(
+            network=stack if lower is None else StackOnLayers(stack, lower),
+            callbacks=list(callbacks),
+        )
         checkpoint, start = training.path.with_suffix(".checkpoint"), time.perf_counter()
         note: dict[str, Any] = {
             "resumed": has_checkpoint(checkpoint),
@@ -156,7 +180,7 @@ class Workshop:
         model.fit(self.parts["train"].X, gram=gram, checkpoint=checkpoint)
         note["seconds"] = round(time.perf_counter() - start, 1)
         # As it comes from the cache: neither what watched it nor what it started from.
-        model.set_params(callbacks=None, network__lower=None)
+        model.set_params(callbacks=None, network=stack)
         with replacing(training.path.with_suffix(".json")) as temporary:
             temporary.write_text(json.dumps(note), encoding="utf-8")
         save(model, training.path, kernel=False)  # mixtures are 130 MB

@@ -14,9 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dkae import metrics
-from dkae.plotting import STYLE, new_figure
-from dkae.spectral import KernelPCA, spectral_clustering
+from dkae.plotting import STYLE
+from dkae.spectral import KernelPCA
 from dkae_study.declaration import (
     Claim,
     Contrast,
@@ -34,7 +33,8 @@ from dkae_study.declaration import (
     score,
 )
 from dkae_study.engine.workshop import Workshop
-from dkae_study.report.charts import BARS, draw_row_dots, legend_above, name_rows
+from dkae_study.experiments.clusterings import clustering_scores, spectral_clustering
+from dkae_study.report.charts import BARS, draw_row_dots, legend_above, name_rows, new_figure
 from dkae_study.results import Job, Run, estimate
 from dkae_study.results.numbers import count_seeds, estimate_of
 
@@ -81,14 +81,11 @@ def _evaluate(train: Part, test: Part, seed: int) -> dict[str, Any]:
     classifier = make_pipeline(StandardScaler(), LogisticRegression(C=REGULARISATION, max_iter=300))
     clusters = {
         "k-means": KMeans(N_CLASSES, n_init=N_STARTS, random_state=seed).fit_predict(test.X),
-        "spectral": spectral_clustering(test.X, N_CLASSES, random_state=seed),
+        "spectral": spectral_clustering(test.X, N_CLASSES, seed),
     }
     return {
         "linear classifier": float(classifier.fit(train.X, train.y).score(test.X, test.y)),
-        **{
-            name: metrics.clustering_scores(test.y, labels)._asdict()
-            for name, labels in clusters.items()
-        },
+        **{name: clustering_scores(test.y, labels) for name, labels in clusters.items()},
     }
 
 

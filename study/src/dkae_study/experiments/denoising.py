@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -130,8 +131,8 @@ def _errors(task: Task, denoise: Denoiser) -> dict[str, float]:
     errors = {}
     for ending, noisy in inputs.items():
         denoised = denoise(noisy)
-        errors[f"mse{ending}"] = metrics.reconstruction_error(task.clean, denoised)
-        errors[f"psnr{ending}"] = metrics.psnr(task.clean, denoised)
+        mse = metrics.reconstruction_error(task.clean, denoised)
+        errors |= {f"mse{ending}": mse, f"psnr{ending}": -10 * math.log10(mse)}
     return errors
 
 

@@ -8,10 +8,10 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from dkae.plotting import GREEN, INK, PURPLE, STYLE, new_figure, plain_log_ticks
+from dkae.plotting import GREEN, INK, PURPLE, STYLE, plain_log_ticks
 from dkae_study.declaration import Drawing, Findings, Table
 from dkae_study.experiments.denoisers import PAIR
-from dkae_study.report.charts import BARS, draw_row_dots, legend_above, name_rows
+from dkae_study.report.charts import BARS, draw_row_dots, legend_above, name_rows, new_figure
 from dkae_study.report.images import draw_image_rows
 from dkae_study.results import Estimate, Run
 from dkae_study.results.numbers import Cell, collect, estimate_of

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dkae import metrics
-from dkae.plotting import INK, SOFT, STYLE, new_figure
+from dkae.plotting import INK, SOFT, STYLE
 from dkae_study.declaration import (
     Claim,
     Contrast,
@@ -28,7 +28,8 @@ from dkae_study.declaration import (
     verdict,
 )
 from dkae_study.engine.workshop import Workshop
-from dkae_study.report.charts import BARS, Look, legend_above, looks_of
+from dkae_study.experiments.alignment_losses import ideal_loss
+from dkae_study.report.charts import BARS, Look, legend_above, looks_of, new_figure
 from dkae_study.results import Estimate, Job, Run, estimate
 from dkae_study.results.numbers import MINUS, MISSING, count_seeds, estimate_of
 
@@ -49,10 +50,10 @@ def _measure(workshop: Workshop, job: Job, models: Models) -> Outcome:
     X, y = workshop.parts["test"]
     grams: dict[str, Any] = {"P": workshop.gram(job.seed, "test")}
     grams |= {name: metrics.code_gram(model.transform(X)) for name, model in models.items()}
-    scores = {name: metrics.ideal_loss(gram, y) for name, gram in grams.items()}
+    scores = {name: ideal_loss(gram, y) for name, gram in grams.items()}
     scores["alignment_loss"] = metrics.alignment_loss(grams["C"], grams["P"])
     other = workshop.gram(job.seed, "test", reg_covar=OTHER_REG_COVAR)
-    scores[f"P, reg {OTHER_REG_COVAR:g}"] = metrics.ideal_loss(other, y)
+    scores[f"P, reg {OTHER_REG_COVAR:g}"] = ideal_loss(other, y)
     return Outcome(scores)
 
 

@@ -24,6 +24,7 @@ from dkae_study.declaration import (
 )
 from dkae_study.declaration.contrasts import Key
 from dkae_study.engine.workshop import Workshop
+from dkae_study.experiments.alignment_losses import alignment_loss_curve
 from dkae_study.experiments.kernel_pca_exhibits import PARTS, figures, tables
 from dkae_study.results import Job, Run, estimate
 
@@ -67,7 +68,7 @@ def _curves(workshop: Workshop, seed: int) -> dict[str, _Curve]:
         "out_of_sample": (test, test_gram, pca.transform(test)),
     }
     return {
-        name: _Curve(X, gram, metrics.alignment_loss_curve(components, gram))
+        name: _Curve(X, gram, alignment_loss_curve(components, gram))
         for name, (X, gram, components) in parts.items()
     }
 

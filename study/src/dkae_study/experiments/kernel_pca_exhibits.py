@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dkae.plotting import INK, PAPER, SOFT, STYLE, new_figure, plain_log_ticks
+from dkae.plotting import INK, SOFT, STYLE, plain_log_ticks
 from dkae_study.declaration import Drawing, Findings, Table
-from dkae_study.report.charts import Look, legend_above, looks_of
+from dkae_study.report.charts import BACKGROUND, Look, legend_above, looks_of, new_figure
 from dkae_study.results import Estimate, Run, estimate
 from dkae_study.results.numbers import MISSING, Cell, collect, estimate_of
 
@@ -102,7 +102,7 @@ def _mark_crossing(
         textcoords="offset points",
         ha="right" if left else "left",
         # Upright lines must not cross the words.
-        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.8},
+        bbox={"facecolor": BACKGROUND, "edgecolor": "none", "pad": 0.8},
     )
 
 

@@ -10,10 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dkae import DeepKernelizedAutoencoder, metrics
-from dkae.plotting import STYLE, new_figure, plain_log_ticks
+from dkae.plotting import STYLE, plain_log_ticks
 from dkae_study.declaration import Drawing, Findings, Models, Outcome, Table
 from dkae_study.engine.workshop import Workshop
-from dkae_study.report.charts import BARS, Look, legend_above, looks_of
+from dkae_study.experiments.alignment_losses import mean_over_blocks
+from dkae_study.report.charts import BARS, Look, legend_above, looks_of, new_figure
 from dkae_study.results import Job, Run
 from dkae_study.results.numbers import Cell, estimate_of, format_point, groups_of
 
@@ -40,9 +41,7 @@ def part_scores(model: DeepKernelizedAutoencoder, gram: Any, X: Any) -> dict[str
     return {
         "reconstruction_mse": metrics.reconstruction_error(X, model.inverse_transform(codes)),
         "alignment_loss": metrics.alignment_loss(code_gram, gram),
-        "alignment_loss_blocks": metrics.mean_over_blocks(
-            metrics.alignment_loss, code_gram, gram, n_block, random_state=0
-        ),
+        "alignment_loss_blocks": mean_over_blocks(code_gram, gram, n_block),
     }
 
 

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
 
+import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dkae.plotting import BLUE, GREEN, PURPLE, VERMILLION
+from dkae.plotting import BLUE, GREEN, PURPLE, SOFT, STYLE, VERMILLION
 from dkae_study.results import Estimate
 
+#: The background of a light page, which a page that inlines a figure replaces.
+BACKGROUND = "#fefefd"
 #: The words of captions on intervals.
 BARS = "Bars: 95 % interval over the seeds, where there are several."
 
@@ -38,6 +41,16 @@ LOOKS = (
 def looks_of(recipes: Sequence[str]) -> dict[str, Look]:
     """Return how each recipe of a study is drawn, the same in every figure."""
     return dict(zip(recipes, cycle(LOOKS), strict=False))
+
+
+@mpl.rc_context(STYLE)
+def new_figure(width: float, height: float, note: str = "") -> Figure:
+    """Return an empty figure, unknown to pyplot, of a size in inches, with a note below."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    if note:
+        # A label of the figure, for which the layout makes room; plain text would be covered.
+        figure.supxlabel(note, x=0.995, ha="right", size=7.5, color=SOFT)
+    return figure
 
 
 def legend_above(figure: Figure, n_columns: int = 4) -> None:

@@ -9,7 +9,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dkae.plotting import STYLE, GramDisplay, ReconstructionDisplay, new_figure
+from dkae.plotting import STYLE, GramDisplay, ReconstructionDisplay
+from dkae_study.report.charts import new_figure
 
 #: Inches that a note takes.
 _NOTE = 0.15

@@ -9,14 +9,15 @@ import re
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from dkae.plotting import BLUE, GREEN, INK, LINE, PAPER, PURPLE, SOFT, STYLE, VERMILLION
+from dkae.plotting import BLUE, GREEN, INK, LINE, PURPLE, SOFT, STYLE, VERMILLION
+from dkae_study.report.charts import BACKGROUND
 
 #: What the colours of a figure become inside a page, which has a light and a dark side.
 _PAGE_COLORS = {
     INK: "currentColor",
     SOFT: "var(--soft)",
     LINE: "var(--line)",
-    PAPER: "var(--paper)",
+    BACKGROUND: "var(--paper)",
     BLUE: "var(--blue)",
     VERMILLION: "var(--vermillion)",
     GREEN: "var(--green)",
