@@ -29,10 +29,11 @@ from dkae._support.arrays import (
     real_numbers,
 )
 from dkae._support.warning import warn_caller
-from dkae.rows import Floats, RowArray, indexable
+from dkae.rows import RowArray, indexable
 
 __all__ = ["CombinedGram", "FeatureGram", "Gram", "GramLike", "MatrixGram", "RowsGram", "as_gram"]
 
+Floats = NDArray[np.float32]
 Rows = NDArray[np.intp]
 
 #: Rows of the blocks along the diagonal.

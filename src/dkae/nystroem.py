@@ -228,7 +228,8 @@ class InvertibleNystroem(KernelMap):
 
     def _decoder_for(self, fit_input: FitInput, n_rows: int, seed: int, *, is_warm: bool) -> Any:
         """Return the decoder to fit; one of the kind of the present one goes on from it."""
-        present, wanted = self.decoder_ if is_warm else None, self.decoder
+        present: Any = self.decoder_ if is_warm else None
+        wanted = self.decoder
         if isinstance(wanted, str) and wanted == "auto":
             if fit_input.parts and not is_trained(present):
                 wanted = "mlp"
@@ -280,7 +281,7 @@ class InvertibleNystroem(KernelMap):
             LOGGER.info("%s: %s, %s, %s, closed form", type(self).__name__, *self._parts(decoder))
             decoder.fit(codes, self._without_gaps(rows))
 
-    def _compute_map(self, rows: Floats, data: TrainingData) -> Floats:
+    def _compute_map(self, rows: Floats, data: TrainingData) -> Any:
         """Compute W, U and μ from rows to train on, and return their codes."""
         assert data.known is not None
         n_components = check_integer("n_components", self.n_components, at_least=1)
