@@ -13,9 +13,9 @@ from dkae.grams import Gram
 from dkae.kernels import PairwiseKernel
 from dkae.spectral import operators
 from dkae.spectral.operators import (
-    FeatureOperator,
     centered_product,
     gram_product,
+    mean_of_rows,
     tiled_product,
     times,
 )
@@ -26,7 +26,6 @@ ATOL = {np.float32: 2e-5, np.float64: 1e-12}
 
 both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 forms = pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-centering = pytest.mark.parametrize("center", [True, False])
 
 
 @given(
@@ -68,30 +67,9 @@ def test_single_precision_matrix_takes_vectors_of_double_precision():
 
 @both_types
 @forms
-@centering
-@pytest.mark.parametrize("shape", [(30, 8), (8, 30), (1, 4), (4, 1)])
-def test_features_against_the_formulas(shape, center, form, dtype):
-    n, d = shape
-    phi = (RNG.random(shape) * (RNG.random(shape) < 0.6)).astype(dtype)
-    operator = FeatureOperator(form(phi), center)
-    exact = phi.astype(np.float64)
-    exact = exact - exact.mean(axis=0) if center else exact
-    U, V = RNG.standard_normal((n, 3)).astype(dtype), RNG.standard_normal((d, 3)).astype(dtype)
-    for result, expected in (
-        (operator.project(V), exact @ V),
-        (operator.back(U), exact.T @ U),
-        (operator.gram(U), exact @ exact.T @ U),
-        (operator.covariance(V), exact.T @ exact @ V),
-    ):
-        assert result.dtype == dtype
-        np.testing.assert_allclose(result, expected, rtol=0, atol=ATOL[dtype] * n)
-
-
-@both_types
-@forms
 def test_mean_of_many_rows_is_accurate(form, dtype):
     phi = np.full((300_000, 2), 0.1, dtype=dtype)
-    np.testing.assert_allclose(FeatureOperator(form(phi), True).mean, phi[0], rtol=1e-7)
+    np.testing.assert_allclose(mean_of_rows(form(phi)), phi[0], rtol=1e-7)
 
 
 class TestTiles:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from dkae._support.arrays import finite_numbers
 from dkae._support.warning import warn_caller
@@ -23,7 +24,7 @@ from dkae.grams import (
     sample_rows,
 )
 from dkae.spectral.eigensolver import Eigenpairs, Multiply, dense_eigenpairs, largest_eigenpairs
-from dkae.spectral.operators import FeatureOperator, centered_product, gram_product
+from dkae.spectral.operators import centered_product, gram_product, mean_of_rows, times
 
 SOLVERS = ("auto", "dense", "lanczos")
 #: Up to this size a matrix is decomposed whole: it takes less than a second.
@@ -97,29 +98,36 @@ class Decomposition:
         n, d = phi.shape
         if d == 0:
             raise ValueError(f"{self.name} has no features on these rows: it is zero")
-        operator = FeatureOperator(phi, self.center)
-        # Φ Φᵀ and Φᵀ Φ have the same eigenvalues: the smaller one is decomposed.
-        product = operator.covariance if d <= n else operator.gram
-        multiply = partial(self._finite_product, product)
+        mean = (mean_of_rows(phi) if self.center else np.zeros(d)).astype(phi.dtype)
+        # CSR matrices multiply along their rows; the transpose needs its own.
+        transposed = phi.T.tocsr() if sparse.issparse(phi) else phi.T
+
+        def project(vectors: NDArray[Any]) -> NDArray[Any]:
+            """Return Φ V, with Φ of mean zero if it is centred."""
+            return np.asarray(times(phi, vectors) - mean @ vectors)
+
+        def back(vectors: NDArray[Any]) -> NDArray[Any]:
+            """Return Φᵀ U."""
+            return times(transposed, vectors) - np.outer(mean, vectors.sum(axis=0))
+
+        def multiply(vectors: NDArray[Any]) -> NDArray[Any]:
+            """Return the product with the smaller of Φ Φᵀ and Φᵀ Φ: their eigenvalues agree."""
+            with np.errstate(over="ignore", invalid="ignore"):
+                product = back(project(vectors)) if d <= n else project(back(vectors))
+            remedy = "products of features leave their type; scale X, or pass it in float64"
+            return np.asarray(finite_numbers(product, f"the Gram matrix of {self.name}", remedy))
+
         if self.is_dense(min(n, d)):
             pairs = dense_eigenpairs(_matrix_of(multiply, min(n, d), phi.dtype))
         else:
             pairs = self._largest(multiply, min(n, d), phi.dtype)
         # Centring subtracts the mean μ before anything is squared: the round-off grows with |μ|.
-        removed = np.sqrt(np.abs(pairs.values[0]) * n) * np.linalg.norm(operator.mean)
+        removed = np.sqrt(np.abs(pairs.values[0]) * n) * np.linalg.norm(mean)
         values, vectors = self._keep_positive(pairs, _round_off(pairs, removed, phi.dtype))
         vectors = vectors.astype(phi.dtype, copy=False)
         if d > n:
-            vectors = operator.back(vectors) / np.sqrt(values).astype(phi.dtype)
-        offset = _offset(operator.mean, vectors)
-        return Components(values, vectors, offset, operator.project(vectors))
-
-    def _finite_product(self, product: Multiply, vectors: NDArray[Any]) -> NDArray[Any]:
-        """Return the product; raise if it is not finite."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            result = product(vectors)
-        remedy = "products of features leave their type; scale X, or pass it in float64"
-        return np.asarray(finite_numbers(result, f"the Gram matrix of {self.name}", remedy))
+            vectors = back(vectors) / np.sqrt(values).astype(phi.dtype)
+        return Components(values, vectors, _offset(mean, vectors), project(vectors))
 
     def _whole(self, gram: NDArray[Any], dtype: Any) -> Eigenpairs:
         """Decompose a Gram, all of it or that of a sample of rows; warn if it is not PSD."""

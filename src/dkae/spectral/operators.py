@@ -1,8 +1,7 @@
-r"""Products with a kernel's Gram matrix, without n × n numbers at once.
+r"""Products with Gram matrices, without n × n numbers at once, and with features.
 
-With explicit features, :math:`K = \Phi \Phi^\top` is a product with :math:`\Phi^\top` and one with
-:math:`\Phi`; the Gram of a kernel function is computed tile by tile. Centring subtracts means of
-columns: :math:`\Phi - 1 \mu^\top`, and :math:`H K H` with :math:`H = I - 1 1^\top / n`.
+The Gram of a kernel function is computed tile by tile. Centring subtracts means of columns:
+:math:`H K H` with :math:`H = I - 1 1^\top / n`.
 """
 
 from typing import Any
@@ -20,34 +19,7 @@ from dkae.grams import Gram
 N_TILE_ROWS = 1024
 
 
-class FeatureOperator:
-    """Products with features Φ, dense or sparse, of mean zero if `center`."""
-
-    def __init__(self, features: Any, center: bool) -> None:
-        self.features = features
-        # CSR matrices multiply along their rows; the transpose needs its own.
-        self.transposed = features.T.tocsr() if sparse.issparse(features) else features.T
-        mean = _mean(features) if center else np.zeros(features.shape[1])
-        self.mean: NDArray[Any] = mean.astype(features.dtype)
-
-    def project(self, vectors: NDArray[Any]) -> NDArray[Any]:
-        """Return Φ V."""
-        return np.asarray(times(self.features, vectors) - self.mean @ vectors)
-
-    def back(self, vectors: NDArray[Any]) -> NDArray[Any]:
-        """Return Φᵀ U."""
-        return times(self.transposed, vectors) - np.outer(self.mean, vectors.sum(axis=0))
-
-    def gram(self, vectors: NDArray[Any]) -> NDArray[Any]:
-        """Return Φ Φᵀ U: the Gram matrix of the rows."""
-        return self.project(self.back(vectors))
-
-    def covariance(self, vectors: NDArray[Any]) -> NDArray[Any]:
-        """Return Φᵀ Φ V: the Gram matrix of the columns, with the same eigenvalues."""
-        return self.back(self.project(vectors))
-
-
-def _mean(features: Any) -> NDArray[np.float64]:
+def mean_of_rows(features: Any) -> NDArray[np.float64]:
     """Return the mean of the rows, summed in float64; SciPy's sums in the type of the entries."""
     if not sparse.issparse(features):
         return np.asarray(features.mean(axis=0, dtype=np.float64))

@@ -128,7 +128,7 @@ def _picture(images: NDArray[Any]) -> Any:
 
 def _errors(task: Task, denoise: Denoiser) -> dict[str, float]:
     inputs = {"": task.noisy, "_clipped": task.noisy.clip(0, 1)}
-    errors = {}
+    errors: dict[str, float] = {}
     for ending, noisy in inputs.items():
         denoised = denoise(noisy)
         mse = metrics.reconstruction_error(task.clean, denoised)
