@@ -1,7 +1,5 @@
 """Small models of every kind, and model files that are changed."""
 
-import copy
-
 import numpy as np
 
 from dkae import DeepKernelizedAutoencoder, InvertibleNystroem, KernelPCA, load, save
@@ -43,15 +41,11 @@ def assert_same_maps(loaded, model, rows=X):
     np.testing.assert_array_equal(loaded.inverse_transform(codes), model.inverse_transform(codes))
 
 
-def rewrite(path, *, change=None, tensors=None):
-    """Write a file again, with a right checksum, after changes of its JSON and its tensors."""
+def rewrite(path, change):
+    """Change the JSON and the tensors of a file, and write it again with a right checksum."""
     content = safe_file.read(path)
-    state, found = copy.deepcopy(content.state), dict(content.tensors)
-    if change is not None:
-        change(state)
-    if tensors is not None:
-        tensors(found)
-    path.write_bytes(safe_file.to_bytes(state, found))
+    change(content)
+    path.write_bytes(safe_file.to_bytes(content.state, content.tensors))
 
 
 def fields_of(state, kind):
@@ -66,45 +60,37 @@ def fields_of(state, kind):
     return found
 
 
+# --- changes of the content of a file ------------------------------------------------------------
+
+
 def with_fields(kind, **values):
-    """Return a change of the fields of all objects of a kind; None takes a field away."""
-
-    def change(state):
-        found = fields_of(state, kind)
-        assert found, kind
-        for fields in found:
-            fields.update(values)
-
-    return change
+    """Set fields of all objects of a kind."""
+    return lambda content: [fields.update(values) for fields in fields_of(content.state, kind)]
 
 
 def without(kind, name):
-    return lambda state: [fields.pop(name) for fields in fields_of(state, kind)]
+    """Take a field away."""
+    return lambda content: [fields.pop(name) for fields in fields_of(content.state, kind)]
 
 
-def of_tensors(change):
-    """Mark a change that is one of tensors."""
-    change.is_of_tensors = True
+def fill(ending, value, at=slice(None)):
+    """Set entries of the tensors whose names end so."""
+
+    def change(content):
+        for tensor in named(content.tensors, ending).values():
+            tensor.view(-1)[at] = value
+
     return change
 
 
-def named(tensors, ending):
-    names = [name for name in tensors if name.endswith(ending)]
-    assert names, sorted(tensors)
-    return names
-
-
-def fill(ending, value, at=None):
-    """Return a change of the entries of tensors whose names end so."""
-
-    def change(tensors):
-        for name in named(tensors, ending):
-            tensors[name] = tensors[name].clone()
-            tensors[name].view(-1)[slice(None) if at is None else at] = value
-
-    return of_tensors(change)
-
-
 def put(ending, value):
-    """Return a change that puts another tensor in place of those whose names end so."""
-    return of_tensors(lambda t: t.update(dict.fromkeys(named(t, ending), value)))
+    """Put another tensor in place of those whose names end so."""
+    return lambda content: content.tensors.update(
+        dict.fromkeys(named(content.tensors, ending), value)
+    )
+
+
+def named(tensors, ending):
+    found = {name: tensor for name, tensor in tensors.items() if name.endswith(ending)}
+    assert found, sorted(tensors)
+    return found

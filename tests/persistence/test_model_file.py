@@ -95,7 +95,7 @@ def test_an_unknown_device_is_refused(path):
 @pytest.mark.parametrize("read", [load, info])
 @pytest.mark.parametrize("text", ["dkae model 2", "dkae checkpoint 1", None, 7])
 def test_another_format_is_refused(read, text, path):
-    rewrite(path, change=lambda state: state.update(format=text))
+    rewrite(path, lambda content: content.state.update(format=text))
     with pytest.raises(
         ModelFileError, match=r"has the format .* this dkae .* reads 'dkae model 1'"
     ):
@@ -149,7 +149,7 @@ def test_every_tensor_that_is_missing_is_noticed(path):
     content = path.read_bytes()
     for name in safe_file.read(path).tensors:
         path.write_bytes(content)
-        rewrite(path, tensors=lambda tensors, name=name: tensors.pop(name))
+        rewrite(path, lambda content, name=name: content.tensors.pop(name))
         with pytest.raises(ModelFileError, match=r"is missing, or stands in two places"):
             load(path)
 
