@@ -36,7 +36,6 @@ def fingerprint(
     given = vars(settings) | vars(settings.optimization)
     del given["optimization"], given["device"]
     stages: Any = network.stages() if settings.pretrain_max_iter else []  # type: ignore[operator]
-    stages: Any = network.stages() if settings.pretrain_max_iter else []  # type: ignore[operator]
     weights = (t.detach().cpu().numpy() for t in state if isinstance(t, Tensor))
     return {
         # A file holds no code.

@@ -24,7 +24,6 @@ from dkae_study.engine.provenance import versions
 from dkae_study.experiments.tradeoff import rows_by_class
 from dkae_study.mnist import MNIST
 from dkae_study.report.charts import new_figure
-from dkae_study.report.charts import new_figure
 from dkae_study.report.images import draw_gram_matrices, draw_image_rows
 from dkae_study.report.pages import render
 
