@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import BaseEstimator, clone
+from sklearn.linear_model import Ridge
 
 from dkae.grams import Gram
 from dkae.kernels import FunctionKernel, PairwiseKernel, Precomputed, normalize
@@ -316,9 +317,12 @@ MESSAGES = [
     ("autoencoder", {"callbacks": 3}, "callbacks=3 is not a list: pass a list of callbacks, such"),
     ("autoencoder", {"device": "gpu"}, "device='gpu' is not known: expected one of 'auto', 'cpu'"),
     ("autoencoder", {"verbose": "yes"}, "verbose='yes' must be a number, 0 for silence"),
+    ("nystroem, ridge", {"n_landmarks": 0}, "n_landmarks=0 must be a whole number of at least 1"),
+    ("nystroem, ridge", {"n_linear": -1}, "n_linear=-1 must be a whole number of at least 0"),
     ("nystroem, ridge", {"n_linear": 4}, "n_linear=4 is wider than the code, n_components=3"),
     ("nystroem, ridge", {"decoder": "rigde"}, "decoder='rigde' is not known.*you mean 'ridge'?"),
     ("nystroem, ridge", {"decoder": 3}, r"decoder=3 must be a regressor: pass one of ridge"),
+    ("nystroem, ridge", {"decoder": Ridge}, r"decoder=.*Ridge.* must be a regressor: pass one of"),
     ("nystroem, ridge", {"decoder__alphas": 3}, "alphas=3 must be a sequence"),
     ("nystroem, ridge", {"decoder__alphas": []}, "alphas is empty: pass at least one number"),
     ("kernel PCA", {"solver": "arpack"}, "solver='arpack' is not known: expected one of 'auto'"),
