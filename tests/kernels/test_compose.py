@@ -102,7 +102,7 @@ def test_a_transformer_is_the_inner_product_of_its_rows(kind):
     a, b = transformer.transform(X), transformer.transform(Y)
     kernel = TransformerKernel(transformer).fit(X)
     np.testing.assert_allclose(kernel.gram(X, Y), a @ b.T, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(kernel.diag(X), (a**2).sum(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(kernel.on(X).diagonal(), (a**2).sum(axis=1), rtol=1e-5)
 
 
 def test_a_vectoriser_works_on_strings():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import numpy as np
 import pandas as pd
@@ -56,48 +57,40 @@ def is_computed(gram):
     return isinstance(gram, ComputedGram)
 
 
+KERNELS = {
+    "compact": clusters(),
+    "forest": ForestKernel(n_estimators=20, random_state=0).fit(X),
+    "dense": TransformerKernel(Nystroem(n_components=9, random_state=0).fit(X)),
+    "sparse": TransformerKernel(RandomTreesEmbedding(5, random_state=0).fit(X)),
+}
+
+
 # --- the choice ----------------------------------------------------------------------------------
 
 
-def test_many_rows_are_held_if_they_fit(monkeypatch):
+def test_features_are_held_if_they_fit(monkeypatch):
     n_bytes = X.nbytes  # as many features as columns
     for budget, computed in ((n_bytes, False), (n_bytes - 1, True)):
         monkeypatch.setattr("dkae.kernels.features.default_budget", lambda b=budget: b)
         assert is_computed(Squares().on(X)) is computed
         assert is_computed(Squares().on(X, cache_bytes=budget)) is computed
-    monkeypatch.setattr("dkae.kernels.features.default_budget", lambda: 0)
+        both = (Squares() + Squares()).fit(X).on(X, cache_bytes=2 * budget)  # an equal share each
+        assert [is_computed(gram) for gram in both.grams] == [computed, computed]
     assert not is_computed(Squares().on(X, cache_bytes=n_bytes))
+    assert not is_computed(Squares().on(X[:3]))
+    assert is_computed(Squares().on(X[:3], cache_bytes=0))  # a number is kept to
 
 
-def test_a_number_is_kept_to_for_few_rows_too():
-    assert is_computed(Squares().on(X[:3], cache_bytes=0))
-    assert not is_computed(Squares().on(X[:3], cache_bytes=3 * 6 * 4))
-
-
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        pytest.param(clusters(), id="compact"),
-        pytest.param(ForestKernel(n_estimators=20, random_state=0).fit(X), id="forest"),
-        pytest.param(TransformerKernel(Nystroem(n_components=9).fit(X)), id="transformer"),
-    ],
-)
-def test_the_estimate_is_near_what_is_held(kernel):
-    n_bytes = kernel.on(X).rows.nbytes
-    assert not is_computed(kernel.on(X, cache_bytes=1.2 * n_bytes))
-    assert is_computed(kernel.on(X, cache_bytes=0.8 * n_bytes))
-
-
-def test_the_choice_is_logged(caplog):
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_the_estimate_is_near_what_is_held_and_the_choice_is_logged(kernel, caplog):
+    n_bytes = sum(array.nbytes for array in features.to_arrays(kernel.on(X).rows).values())
+    caplog.clear()
     with caplog.at_level(logging.INFO, logger="dkae"):
-        Squares().on(X, cache_bytes=0)
-        Squares().on(X, cache_bytes=1e6)
-        Squares().on(X[:10])
-    about = "kernel Squares: features of 2000 rows take about 48 kB, and may take"
-    assert caplog.messages == [
-        f"{about} 0 bytes: computed for each batch",
-        f"{about} 1 MB: held",
-    ]
+        assert not is_computed(kernel.on(X, cache_bytes=1.2 * n_bytes))
+        assert is_computed(kernel.on(X, cache_bytes=0.8 * n_bytes))
+    held, computed = caplog.messages
+    assert re.fullmatch(r"kernel .*: features of 2000 rows take about .*, and may .*: held", held)
+    assert computed.endswith("computed for each batch")
 
 
 @pytest.mark.parametrize("bad", [-1, "1 GB", np.nan, np.inf, True])
@@ -164,21 +157,7 @@ def test_custom_kernels_without_the_parameter():
         kernels[0].on(X, cache_bytes=0)
 
 
-def test_each_part_of_a_sum_has_an_equal_share():
-    both = (Squares() + Squares()).fit(X)
-    n_bytes = X.nbytes
-    assert not any(map(is_computed, both.on(X, cache_bytes=2 * n_bytes).grams))
-    assert all(map(is_computed, both.on(X, cache_bytes=2 * n_bytes - 2).grams))
-
-
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        pytest.param(Squares(), id="features"),
-        pytest.param(clusters(), id="compact"),
-        pytest.param(ForestKernel(n_estimators=8, random_state=0).fit(X), id="forest"),
-    ],
-)
+@pytest.mark.parametrize("kernel", [Squares(), *KERNELS.values()], ids=["squares", *KERNELS])
 def test_features_of_landmarks_are_held_whatever_the_budget(kernel, monkeypatch):
     expected = kernel.gram(X[:1300], X[:1100])
     monkeypatch.setattr("dkae.kernels.features.default_budget", lambda: 0)
@@ -212,16 +191,7 @@ class Second:
         return [self.first, arrays]
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        pytest.param(clusters(), id="compact"),
-        pytest.param(ForestKernel(n_estimators=20, random_state=0).fit(X), id="forest"),
-        pytest.param(
-            TransformerKernel(RandomTreesEmbedding(5, random_state=0).fit(X)), id="sparse"
-        ),
-    ],
-)
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_each_process_computes_its_share(kernel, monkeypatch):
     expected = kernel.on(X, cache_bytes=1e9).block(ROWS, COLUMNS)
     theirs = features.to_arrays(kernel.on(X[:1000], cache_bytes=1e9).rows)

@@ -107,7 +107,7 @@ def test_a_few_rows_are_read_at_a_time(kernel, monkeypatch):
 @pytest.mark.usefixtures("small_chunks")
 def test_features_are_computed_of_a_few_rows_at_a_time(kernel):
     kernel, store = clone(kernel).fit(X), Store(X)
-    for name in ("features", "feature_matrix", "diag"):
+    for name in ("features", "feature_matrix"):
         phi, expected = getattr(kernel, name)(store), getattr(kernel, name)(X)
         dense = [a.toarray() if hasattr(a, "toarray") else a for a in (phi, expected)]
         np.testing.assert_allclose(*dense, rtol=1e-4, atol=1e-6)

@@ -70,7 +70,7 @@ def test_every_way_to_its_values_is_the_same_function(kernel):
     close(kernel.gram(X), gram)
     close(kernel.gram(X, Y), values)
     close(kernel.values(X, Y), values)
-    close(kernel.diag(X), gram.diagonal())
+    close(kernel.on(X).diagonal(), gram.diagonal())
     rows, columns = np.array([5, 0, 17]), np.array([3, 17])
     prior = kernel.on(X)
     assert len(prior) == len(X)

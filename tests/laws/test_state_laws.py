@@ -124,7 +124,7 @@ def maps(model, rows=X):
     if hasattr(model, "inverse_transform"):
         found.append(model.inverse_transform(found[0]))
     if isinstance(model, ProbabilisticClusterKernel):
-        found += [model.gram(rows), model.diag(rows)]
+        found += [model.gram(rows), model.on(rows).diagonal()]
     if hasattr(model, "score"):
         found.append(model.score(rows))
     return found

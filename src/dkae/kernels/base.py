@@ -115,10 +115,6 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
             )
         return gram
 
-    def diag(self, X: Floats) -> Floats:
-        """Return κ(x, x) of each row, from blocks along the diagonal."""
-        return self.on(X).diagonal()
-
     def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
         """Return the Gram matrix of the rows of `X`, read block by block.
 

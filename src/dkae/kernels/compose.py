@@ -130,14 +130,14 @@ class NormalizedKernel(ComposedKernel):
 
     def evaluate(self, X: Any, Y: Any) -> Any:
         check_is_fitted(self)
-        a = _inverse_roots(self.kernel_.diag(X))
-        b = a if Y is None else _inverse_roots(self.kernel_.diag(Y))
+        a = _inverse_roots(self.kernel_.on(X))
+        b = a if Y is None else _inverse_roots(self.kernel_.on(Y))
         return a[:, None] * self.kernel_.gram(X, Y) * b
 
     def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
         check_is_fitted(self)
         (gram,) = _grams([self.kernel_], X, cache_bytes)
-        factors = RowsGram(_inverse_roots(gram.diagonal()), _outer, str(self))
+        factors = RowsGram(_inverse_roots(gram), _outer, str(self))
         return CombinedGram([gram, factors], _multiply, self)
 
 
@@ -163,6 +163,7 @@ def _outer(a: Floats, b: Floats | None) -> Any:
     return np.multiply.outer(a, a if b is None else b)
 
 
-def _inverse_roots(diagonal: Floats) -> Floats:
-    tiny = np.finfo(np.float32).tiny
+def _inverse_roots(gram: Gram) -> Floats:
+    """Return 1 / √κ(x, x) of each row, or 0 where κ(x, x) is not positive."""
+    diagonal, tiny = gram.diagonal(), np.finfo(np.float32).tiny
     return np.where(diagonal > 0, 1 / np.sqrt(np.maximum(diagonal, tiny)), 0).astype(np.float32)
