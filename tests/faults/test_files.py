@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dkae._support import files
+from dkae import files
 from dkae.files import check_writable, owning, replacing
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="system calls are POSIX")

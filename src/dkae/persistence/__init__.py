@@ -111,7 +111,7 @@ def load(path: str | os.PathLike[str], *, device: str = "cpu", network: Any = No
     except ModelFileError as error:
         raise ModelFileError(f"{path} is damaged or not from dkae: {error}") from error
     last = _last(model)
-    built = getattr(last, "network_", None)
+    built: Any = getattr(last, "network_", None)
     if isinstance(built, CustomNetwork):
         with float32_math():
             _attach_network(path, last, built, network)
@@ -230,7 +230,7 @@ def _read(content: Content) -> Any:
 def _try_out(model: Any, last: Any) -> None:
     """Map a row there and back, and evaluate the kernel, to find a state that does not fit."""
     kernel, network = (getattr(last, name, None) for name in ("kernel_", "network_"))
-    shape = getattr(last, "row_shape_", None)
+    shape: Any = getattr(last, "row_shape_", None)
     if kernel is not None:
         kernel.gram(np.zeros((1, *shape), dtype=np.float32))
     if isinstance(network, CustomNetwork):

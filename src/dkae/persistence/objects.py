@@ -161,7 +161,7 @@ def _known_form(value: Any) -> Any:
 
 def _state(value: Any, schema: Schema) -> Fields:
     """Return the fields of an object; generators of random numbers stay."""
-    if isinstance(value, nn.Module) and "weights" in schema.declared:
+    if hasattr(value, "config"):  # a network
         scaling = {"scaling": value.scaling} if hasattr(value, "scaling") else {}
         return {**value.config, **scaling, "weights": _own_weights(value)}
     if not schema.is_estimator:

@@ -130,7 +130,7 @@ def array(
         if not isinstance(value, Tensor if is_tensor else np.ndarray):
             raise ValueError(f"is {in_short(value)}, expected an array")
         _check_sizes(shape, tuple(value.shape), scope)
-        found: Any = _numbers(value) if is_tensor else value
+        found: Any = _numbers(value) if isinstance(value, Tensor) else value
         if found.dtype.kind not in kinds:
             raise ValueError(f"has entries of type {found.dtype}")
         if found.size and not may_be_infinite:

@@ -229,7 +229,7 @@ declare(
 def convolution_work(fields: Fields) -> float:
     """Return what the convolutions take on all places of an image, up and down."""
     before, *sides = fields["shape"]
-    work = sum(weight.numel() for weight in fields["weights"].values())
+    work = float(sum(weight.numel() for weight in fields["weights"].values()))
     for channels in fields["channels"]:
         sides = [math.ceil(n / 2) for n in sides]
         # Numbers between layers take memory too.
