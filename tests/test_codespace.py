@@ -8,13 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.decomposition import PCA, KernelPCA
+from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Lasso
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from dkae.codespace import class_means, code_pca, combine, denoise, interpolate, traverse
@@ -150,12 +148,6 @@ class TestAnyModel:
     def test_mean_of_many_rows_is_accurate_in_float32(self):
         X = np.full((200_000, 2), 0.1, dtype=np.float32)
         np.testing.assert_array_equal(class_means(Scaling(np.float32), X, X[:, 0])[1], 2 * X[:1])
-
-    def test_kernel_pca_in_a_pipeline(self, X):
-        kernel_pca = KernelPCA(5, kernel="rbf", gamma=0.1, fit_inverse_transform=True)
-        model = make_pipeline(StandardScaler(), kernel_pca).fit(X)
-        assert denoise(model, X, X, 3).shape == X.shape
-        assert traverse(model, X).shape == (9, 6)
 
     def test_data_frames(self, X):
         frame = pd.DataFrame(X).add_prefix("column")

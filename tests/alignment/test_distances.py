@@ -25,12 +25,6 @@ def random_gram(seed, n=8, width=3, offset=0.0, dtype=torch.float64):
     return torch.from_numpy(codes @ codes.T).to(dtype)
 
 
-@given(grams, grams)
-def test_it_is_symmetric_and_at_most_the_root_of_two(C, P):
-    assert frobenius(C, P) == frobenius(P, C)
-    assert frobenius(C, P) <= math.sqrt(2) + 1e-12
-
-
 @given(grams, st.floats(1e-6, 1))
 def test_small_losses_keep_their_digits(P, t):
     other = torch.from_numpy(np.random.default_rng(0).standard_normal((6, 6)))
@@ -38,22 +32,6 @@ def test_small_losses_keep_their_digits(P, t):
     C = P / P.norm() + t * D / D.norm()
     # ‖C‖ = √(1 + t²) and ⟨C, P⟩ = ‖P‖, so the angle between them is atan(t).
     assert frobenius(C, P).item() == pytest.approx(2 * math.sin(math.atan(t) / 2), rel=1e-6)
-
-
-def test_opposite_matrices_are_two_apart():
-    P = torch.eye(3)
-    assert alignment(P, -P) == pytest.approx(-1)
-    assert frobenius(P, -P) == pytest.approx(2)
-
-
-def test_float32_tells_small_losses_from_zero_where_the_other_form_cannot():
-    P = random_gram(0, n=50, width=5)
-    C = P + 1e-6 * random_gram(1, n=50, width=5)
-    exact = frobenius(C, P).item()
-    assert exact < 1e-5
-    assert frobenius(C.float(), P.float()).item() == pytest.approx(exact, rel=0.1)
-    by_subtraction = math.sqrt(max(0.0, 2 - 2 * alignment(C.float(), P.float()).item()))
-    assert abs(by_subtraction - exact) > 0.5 * exact
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-12, 1e12, 1e30])

@@ -6,12 +6,10 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-import dkae.alignment
 from dkae import metrics
 from dkae.kernels import PairwiseKernel
 from tests.stores import Store, on_disk
@@ -44,14 +42,6 @@ def random_codes(n=N, m=3, seed=0):
 def random_gram(n=N, seed=0):
     codes = random_codes(n, seed=seed)
     return codes @ codes.T
-
-
-@given(a=grams, b=grams)
-def test_torch_gives_the_same_alignment_and_loss(a, b):
-    C, P = torch.from_numpy(a), torch.from_numpy(b)
-    assert metrics.kernel_alignment(a, b) == pytest.approx(dkae.alignment.alignment(C, P).item())
-    expected = dkae.alignment.frobenius(C, P).item()
-    assert metrics.alignment_loss(a, b) == pytest.approx(expected, abs=1e-12)
 
 
 @given(a=grams, t=st.floats(1e-10, 1))

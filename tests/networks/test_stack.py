@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkae import recipes
-from dkae.networks import Autoencoder, Layer, Stack, hidden_sizes
+from dkae.networks import Autoencoder, Stack, hidden_sizes
 from dkae.networks.stack import NARROWEST, WIDEST
 from dkae.statistics import Statistics
 from dkae.training import Optimization
@@ -89,14 +89,6 @@ def test_glorot_initialisation(tied):
 def test_lower_layers_start_the_same_whatever_the_code_size():
     narrow, wide = build((6, 5, 2)), build((6, 5, 9))
     assert torch.equal(narrow.layers[0].weight, wide.layers[0].weight)
-
-
-def test_configs_and_a_state_dict_rebuild_it():
-    network, x = build(tied_weights=False, layer_norm=True), torch.rand(3, 6)
-    other = Autoencoder(Layer(**layer.config) for layer in network.layers)
-    other.load_state_dict(network.state_dict())
-    assert torch.equal(network.encode(x), other.encode(x))
-    assert "n_in=4, n_out=3" in repr(network)
 
 
 def test_the_paper_s_recipe_is_eq_1_on_rows_as_they_are(digits):

@@ -13,7 +13,6 @@ from sklearn.exceptions import NotFittedError
 
 from dkae import DeepKernelizedAutoencoder, plotting
 from dkae.plotting import CodeSpaceDisplay, GramDisplay, HistoryDisplay, ReconstructionDisplay
-from dkae.plotting.display import CLASS_COLORS, CLASS_MARKERS
 
 HISTORY = [{"phase": "fine-tuning", "epoch": 1, "reconstruction_loss": 0.1, "alignment_loss": 0.2}]
 DISPLAYS = [
@@ -132,10 +131,6 @@ def test_unusable_axes(display, ax, error, message):
 def test_what_cannot_be_drawn(make, error, message):
     with pytest.raises(error, match=message):
         make()
-
-
-def test_classes_differ_in_colour_and_marker():
-    assert len(set(CLASS_COLORS)) == len(set(CLASS_MARKERS)) == len(CLASS_COLORS) == 10
 
 
 @pytest.mark.parametrize("values", [(0.100, 0.101), (0.1, 0.2), (0.1, 0.5), (0.1, 9), (1e-5, 1e3)])

@@ -112,15 +112,6 @@ def test_small_eigenvalues_have_accurate_vectors_too():
     assert (residuals < 0.02 * values).all()
 
 
-def test_same_seed_same_result():
-    rng = np.random.default_rng(0)
-    matrix = with_spectrum(SPECTRA["slow"](200, rng), rng)
-    a, b, other = (solve(matrix, 5, seed=seed) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(a.vectors, b.vectors)
-    np.testing.assert_array_equal(a.values, b.values)
-    assert not np.array_equal(a.vectors, other.vectors)
-
-
 def test_a_few_products_are_enough():
     rng = np.random.default_rng(0)
     matrix, widths = with_spectrum(SPECTRA["fast"](500, rng), rng), []
