@@ -233,11 +233,8 @@ class _Blocks(Gram):
 GramLike: TypeAlias = NDArray[Any] | Gram
 
 
-def as_gram(value: Any, name: str, *, check_entries: bool = True) -> Gram:
-    """Return a matrix, or an object with blocks, as a Gram.
-
-    Without `check_entries` only type and shape of a matrix are checked.
-    """
+def as_gram(value: Any, name: str) -> Gram:
+    """Return a matrix, or an object with blocks, as a Gram."""
     if isinstance(value, Gram):
         gram = value
     elif hasattr(value, "block") and hasattr(value, "__len__"):
@@ -254,7 +251,7 @@ def as_gram(value: Any, name: str, *, check_entries: bool = True) -> Gram:
                 f"{name} has shape {matrix.shape}: pass a square Gram matrix, or code_gram(codes) "
                 "if these are codes"
             )
-        if check_entries and len(matrix):
+        if len(matrix):
             check_symmetry(*asymmetry_of(matrix), name)
         gram = MatrixGram(matrix)
     if len(gram) == 0:
@@ -310,7 +307,8 @@ def check_block(block: NDArray[Any], name: str) -> None:
             f"{name} is zero on all of {len(sample)} sampled rows: there is nothing to align with"
         )
     check_symmetry(np.abs(sample - sample.T).max(), largest, name)
-    negative = negative_mass(sample)
+    eigenvalues = np.linalg.eigvalsh(sample)
+    negative = -eigenvalues[eigenvalues < 0].sum() / np.abs(eigenvalues).sum()
     if negative > NEGATIVE_MASS_TOLERANCE:
         warn_caller(
             f"{name} is not positive semi-definite: on {len(sample)} sampled rows "
@@ -341,12 +339,6 @@ def asymmetry_of(matrix: NDArray[Any]) -> tuple[float, float]:
         with np.errstate(invalid="ignore", over="ignore"):
             asymmetry = max(asymmetry, float(np.abs(rows - matrix[:, chunk].T).max()))
     return asymmetry, largest
-
-
-def negative_mass(gram: NDArray[np.float64]) -> float:
-    r"""Return :math:`\sum_{\lambda_i < 0} |\lambda_i| / \sum_i |\lambda_i|` of the eigenvalues."""
-    eigenvalues = np.linalg.eigvalsh(gram)
-    return float(-eigenvalues[eigenvalues < 0].sum() / np.abs(eigenvalues).sum())
 
 
 def sample_rows(n: int, at_most: int) -> Rows:

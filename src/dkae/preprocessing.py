@@ -146,7 +146,7 @@ class Preprocessing(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         """Return rows whose gaps hold the mean of the feature."""
         if self.fill_ is None:
             return rows
-        return RowArray(rows, fill=self.fill_)
+        return RowArray(rows).filled(self.fill_)
 
 
 @contextmanager

@@ -22,9 +22,7 @@ from dkae._support.arrays import (
     REAL_KINDS,
     as_array,
     check_out,
-    finite_numbers,
     naming,
-    real_numbers,
 )
 from dkae._support.checks import check_boolean, check_choice, check_number, shown
 
@@ -55,8 +53,6 @@ class RowArray:
         What rows are divided by, such as 255 for pixels that are bytes.
     missing : bool, default=False
         Whether NaN stands for a missing value. If not, it is an error, when its row is read.
-    fill : array of shape (d,), optional
-        Replaces missing values; they stay NaN if it is not given.
     shuffle : {"rows", "chunks"}, default="rows"
         How training draws a batch: any rows, or eight runs of neighbours, which a slow disk reads
         together. If neighbours are alike, as in a file that is sorted by class, "chunks" makes
@@ -91,7 +87,6 @@ class RowArray:
         *,
         scale: float = 1.0,
         missing: bool = False,
-        fill: NDArray[Any] | None = None,
         shuffle: str | None = None,
     ) -> None:
         if isinstance(source, RowArray):  # its options still hold
@@ -102,21 +97,9 @@ class RowArray:
             self.source_dtype = np.dtype(source.dtype)
         if check_number("scale", scale, 0, open_low=True) != 1:
             self._steps += (partial(_divided, scale),)
-        self.missing |= check_boolean("missing", missing) or fill is not None
-        if fill is not None:
-            self._steps += (partial(_filled, self._checked_fill(fill)),)
+        self.missing |= check_boolean("missing", missing)
         if shuffle is not None:
             self.shuffle = check_choice("shuffle", shuffle, SHUFFLES)
-
-    def _checked_fill(self, fill: Any) -> Floats:
-        values, row_shape = real_numbers(fill, "fill"), self._stored_shape[1:]
-        if values.shape not in ((), row_shape):
-            raise ValueError(
-                f"fill has shape {values.shape}, but a row of X has {row_shape}: pass one value "
-                "for each feature"
-            )
-        finite_numbers(values, "fill", "pass numbers to replace missing values with")
-        return np.broadcast_to(values, row_shape).astype(np.float32)
 
     # --- an array of float32, as far as its users can tell -----------------------------------
 
@@ -161,6 +144,12 @@ class RowArray:
         """Return (x - center) / scale of each row x, computed when rows are read."""
         rows = RowArray(self)
         rows._steps += (partial(_standardized, center, scale),)
+        return rows
+
+    def filled(self, fill: Floats) -> RowArray:
+        """Return the same rows with a value of each feature in place of gaps."""
+        rows = RowArray(self, missing=True)
+        rows._steps += (partial(_filled, fill),)
         return rows
 
     def chosen(self, ids: NDArray[Any]) -> RowArray:
@@ -217,7 +206,13 @@ class RowArray:
                 f"rows {numbers[0]} to {numbers[-1]} of X, a {type(self.source).__name__}, cannot "
                 f"be read ({type(error).__name__}: {error}): is it whole, and still open?"
             ) from error
-        self._check_part(values, (len(numbers), *self._stored_shape[1:]))
+        expected = (len(numbers), *self._stored_shape[1:])
+        if (values.shape, values.dtype) != (expected, self.source_dtype):
+            raise ValueError(
+                f"X has the shape {self._stored_shape} and the type {self.source_dtype}, but gave "
+                f"{values.shape} of {values.dtype} where {expected} was asked for: it must give "
+                "what it says"
+            )
         return values
 
     def _check_unchanged(self) -> None:
@@ -233,18 +228,6 @@ class RowArray:
             raise ValueError(
                 f"X is mapped from a file that had {len(mapped)} bytes or more and now has "
                 f"{mapped.size()}: it was truncated; write it again"
-            )
-
-    def _check_part(self, values: NDArray[Any], expected: tuple[int, ...]) -> None:
-        if values.shape != expected:
-            raise ValueError(
-                f"X has the shape {self._stored_shape}, but gave {values.shape} where {expected} "
-                "was asked for: it must give as many rows, and as wide, as it says"
-            )
-        if values.dtype != self.source_dtype:
-            raise ValueError(
-                f"X has the dtype {self.source_dtype}, but gave rows of {values.dtype}: they must "
-                "agree"
             )
 
     def _check_finite(self, rows: Floats, numbers: NDArray[np.int64]) -> None:

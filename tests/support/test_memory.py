@@ -6,8 +6,6 @@ import pytest
 
 from dkae._support import memory
 
-UNLIMITED = {"v2": "max\n", "v1": "9223372036854771712\n", "none": None, "empty": ""}
-
 
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
@@ -24,18 +22,20 @@ def machine(monkeypatch, tmp_path):
     return with_limits
 
 
-@pytest.mark.parametrize("text", UNLIMITED.values(), ids=UNLIMITED)
-def test_without_a_limit_it_is_that_of_the_machine(machine, text):
-    machine(text, None)
-    assert memory.total_memory() == 8000
-    assert memory.default_budget() == 2000
-
-
-@pytest.mark.parametrize("texts", [("4000\n", None), (None, "4000\n"), ("max\n", "4000")])
-def test_a_container_may_have_less(machine, texts):
+@pytest.mark.parametrize(
+    ("texts", "n_bytes"),
+    [
+        (("max\n", None), 8000),
+        (("9223372036854771712\n", None), 8000),
+        (("", None), 8000),
+        ((None, "4000\n"), 4000),
+        (("max\n", "4000"), 4000),
+    ],
+)
+def test_a_container_may_have_less_than_the_machine(machine, texts, n_bytes):
     machine(*texts)
-    assert memory.total_memory() == 4000
-    assert memory.default_budget() == 1000
+    assert memory.total_memory() == n_bytes
+    assert memory.default_budget() == n_bytes / 4
 
 
 def test_it_is_known_here():

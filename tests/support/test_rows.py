@@ -132,13 +132,13 @@ def test_the_row_is_named_that_is_not_finite(bad):
 def test_gaps_are_filled_and_what_was_said_of_rows_still_holds():
     array, center, scale = X.copy(), np.float32([0, 1, 2, 3]), np.float32([1, 2, 3, 4])
     array[37, 2] = np.nan
-    filled = RowArray(array, fill=np.arange(4.0))
+    filled = RowArray(array).filled(np.arange(4, dtype=np.float32))
     assert filled[:].dtype == np.float32
     assert filled[[37]][0, 2] == 2
     np.testing.assert_array_equal(
         filled.standardized(center, scale)[:], (filled[:] - center) / scale
     )
-    again = RowArray(filled, scale=2, fill=np.zeros(4))
+    again = RowArray(filled, scale=2).filled(np.zeros(4, np.float32))
     assert again.missing
     assert again[[37]][0, 2] == 1
     assert RowArray(RowArray(array, missing=True)).missing
@@ -152,16 +152,16 @@ def test_a_sum_of_large_numbers_is_no_infinity():
 BROKEN = {
     "ends early": (
         {"shape": (60, 4)}, slice(40, 60),
-        r"X has the shape \(60, 4\), but gave \(10, 4\) where \(20, 4\) was asked for",
+        r"X has the shape \(60, 4\) .* but gave \(10, 4\) .* where \(20, 4\) was asked for",
     ),
     "no such rows": (
         {"shape": (60, 4)}, [3, 55], r"rows 3 to 55 of X, a Broken, cannot be read \(IndexError",
     ),
     "another width": (
-        {"give": lambda part: part[:, :3]}, slice(0, 5), r"but gave \(5, 3\) where \(5, 4\)",
+        {"give": lambda part: part[:, :3]}, slice(0, 5), r"but gave \(5, 3\) .* where \(5, 4\)",
     ),
     "another type": (
-        {"dtype": np.dtype(np.int8)}, slice(0, 5), "X has the dtype int8, but gave rows of float64",
+        {"dtype": np.dtype(np.int8)}, slice(0, 5), "the type int8, but gave .* of float64",
     ),
 }  # fmt: skip
 
@@ -190,9 +190,6 @@ def test_a_source_whose_length_changes():
         ({"source": np.float64(3)}, r"X=.*3.0.* has no rows"),
         ({"scale": 0}, "scale=0 must be a number"),
         ({"missing": "yes"}, "missing='yes' must be True or False"),
-        ({"fill": [1, 2]}, r"fill has shape \(2,\), but a row of X has \(4,\): pass one value"),
-        ({"fill": np.full(4, np.nan)}, "fill has NaN or infinite values"),
-        ({"fill": "mean"}, "fill has entries of type"),
         ({"shuffle": "chunk"}, "shuffle='chunk' is not known.*did you mean 'chunks'"),
     ],
 )
