@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -52,7 +53,8 @@ class ConvolutionalAutoencoder(nn.Module):
             check_integer("each of channels", n, at_least=1)
             for n in check_sequence("channels", channels)
         ]
-        self.config = {"shape": list(shape), "n_components": n_components, "channels": channels}
+        sizes = {"shape": list(shape), "n_components": n_components, "channels": channels}
+        self.config: dict[str, Any] = sizes
         widths = [shape[0], *channels]
         #: Height and width before each halving, and after the last: ⌈h / 2⌉ at a time.
         self.sizes = [tuple(math.ceil(n / 2**i) for n in shape[1:]) for i in range(len(widths))]

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from dkae import DeepKernelizedAutoencoder, InvertibleNystroem, KernelPCA, metrics, recipes
+from dkae.files import replacing
 from dkae.grams import Gram
 from dkae.kernels import ProbabilisticClusterKernel
-from dkae.persistence import replacing
 from dkae.plotting import STYLE, GramDisplay, HistoryDisplay, ReconstructionDisplay
 from dkae_study.engine.provenance import versions
 from dkae_study.experiments.tradeoff import rows_by_class
