@@ -357,24 +357,6 @@ def test_what_an_error_says(name, params, message):
         make(name, **params).fit(X)
 
 
-#: What 0.2 called otherwise, and would do in silence.
-FORMER = [
-    ({"hidden_layer_sizes": (8,)}, "hidden_layer_sizes"),
-    ({"early_stopping": True}, "early_stopping"),
-    ({"learning_rate_init": 0.1}, "learning_rate_init"),
-    ({"epoch": 3}, "epoch"),
-    ({"kernel_params": {}}, "kernel_params"),
-]
-
-
-@pytest.mark.parametrize(("params", "name"), FORMER)
-def test_former_parameters_are_errors(params, name):
-    with pytest.raises(ValueError, match=f"Invalid parameter '{name}'"):
-        make("autoencoder").set_params(**params)
-    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
-        type(make("autoencoder"))(**params)
-
-
 # --- kernels --------------------------------------------------------------------------------------
 
 
