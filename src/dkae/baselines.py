@@ -34,7 +34,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dkae._support.checks import check_integer
 from dkae.grams import Gram, sample_rows
-from dkae.kernels import FunctionKernel, Kernel, NystroemFeatures, PairwiseKernel, gram_of
+from dkae.kernels import Kernel, NystroemFeatures, PairwiseKernel, gram_of
 from dkae.metrics import code_gram, compare_grams, reconstruction_error, reconstruction_r2
 from dkae.rows import as_rows, map_rows
 from dkae.spectral import KernelPCA
@@ -59,17 +59,17 @@ class Yardstick(NamedTuple):
 
     name: str
     #: Width of the codes; less than that of the map if a method has no more.
-    n_components: int | None
+    n_components: int | None = None
     #: A(C, P) of Eq. 7, in [0, 1]; its floor is the row "constant kernel".
-    alignment: float | None
+    alignment: float | None = None
     #: L_c of Eq. 6.
-    alignment_loss: float | None
+    alignment_loss: float | None = None
     #: A(HCH, HPH), known as CKA, in [0, 1]: what `score` of the map returns. Its floor is 0.
-    centered_alignment: float | None
-    reconstruction_mse: float | None
+    centered_alignment: float | None = None
+    reconstruction_mse: float | None = None
     #: Share of the variance of the rows that reconstructions keep.
-    r2: float | None
-    note: str
+    r2: float | None = None
+    note: str = ""
 
 
 def compare_with_baselines(
@@ -120,7 +120,7 @@ def compare_with_baselines(
     found = [_measured(MODEL, codes, decoded, X, prior)]
     for name, fit in RIVALS.items():
         if name in OF_KERNELS and lesson.kernel is None:
-            found.append(Yardstick(name, None, None, None, None, None, None, NO_KERNEL))
+            found.append(Yardstick(name, note=NO_KERNEL))
             continue
         encode, decode = fit(lesson)
         codes = np.asarray(encode(scored))
@@ -239,33 +239,30 @@ def _pca(lesson: _Lesson) -> tuple[Map, Map]:
 
 
 def _kernel_pca(lesson: _Lesson) -> tuple[Map, Map]:
-    rows, shape = _flat(lesson.sample), lesson.sample.shape[1:]
-
-    def of_flat_rows(X: Array, Y: Array) -> Array:
-        values: Array = lesson.kernel.values(X.reshape(-1, *shape), Y.reshape(-1, *shape))
-        return values
-
-    kernel = lesson.kernel if len(shape) == 1 else FunctionKernel(of_flat_rows).fit(rows)
+    rows, kernel = lesson.sample, lesson.kernel
     n_components = min(lesson.n_components, len(rows))
     pca = KernelPCA(n_components, center=False, decoder="kernel_ridge", random_state=0)
     with warnings.catch_warnings():
         # A note says if there are fewer components; the fit of the map has warned of the rest.
         warnings.simplefilter("ignore", UserWarning)
-        pca.fit(rows, gram=kernel.on(rows))
-    return lambda X: pca.transform(_flat(X)), pca.inverse_transform
+        pca.fit(_flat(rows), gram=kernel.values(rows))
+
+    def encode(X: Array) -> Array:
+        scores: Array = pca.transform(_flat(X), gram=kernel.values(X, rows))
+        return scores
+
+    return partial(map_rows, encode), pca.inverse_transform
 
 
-CONSTANT, NYSTROEM, LINEAR, KERNEL_PCA = "constant kernel", "Nystroem + ridge", "PCA", "kernel PCA"
-NYSTROEM_PCA = "Nystroem + PCA + KernelRidge"
 #: What rivals learn: the map from rows to codes, and back.
 RIVALS: dict[str, Callable[[_Lesson], tuple[Map, Map]]] = {
-    CONSTANT: _constant,
-    NYSTROEM: _nystroem,
-    NYSTROEM_PCA: _nystroem_pca,
-    LINEAR: _pca,
-    KERNEL_PCA: _kernel_pca,
+    "constant kernel": _constant,
+    "Nystroem + ridge": _nystroem,
+    "Nystroem + PCA + KernelRidge": _nystroem_pca,
+    "PCA": _pca,
+    "kernel PCA": _kernel_pca,
 }
-OF_KERNELS = (NYSTROEM, NYSTROEM_PCA, KERNEL_PCA)
+OF_KERNELS = ("Nystroem + ridge", "Nystroem + PCA + KernelRidge", "kernel PCA")
 
 
 def _split(model: Any) -> tuple[Any, Any]:

@@ -197,7 +197,7 @@ def _read(gram: Gram, rows: slice, columns: slice, name: str) -> Doubles:
 
 
 def _centered(products: Doubles, row_sums: Doubles) -> tuple[float, float, float]:
-    """Return ⟨HaH, HaH⟩, ⟨HaH, HbH⟩ and ⟨HbH, HbH⟩; what is round-off counts as zero."""
+    """Return ⟨HaH, HaH⟩, ⟨HaH, HbH⟩ and ⟨HbH, HbH⟩; round-off counts as zero."""
     # ⟨HaH, HbH⟩ = ⟨a, b⟩ - (2/n) Σ_i ra_i rb_i + sa sb / n², with row sums r and totals s.
     n, totals = row_sums.shape[1], row_sums.sum(axis=1)
     centered = products - 2 / n * row_sums @ row_sums.T + np.outer(totals, totals) / n**2

@@ -118,7 +118,7 @@ def check_network(network: nn.Module, rows: Floats, n_components: int) -> None:
 
 
 def decoder_parameters_of(network: Any) -> Callable[[], Any] | None:
-    """Return the function that returns the decoder's parameters; None if there is none."""
+    """Return the function that returns the decoder's parameters, or None without one."""
     if callable(getattr(network, "decoder_parameters", None)):
         return network.decoder_parameters  # type: ignore[no-any-return]
     return network.decode.parameters if isinstance(network.decode, nn.Module) else None
