@@ -40,12 +40,10 @@ from dkae.training import (
     FINE_TUNING,
     Batch,
     BatchSource,
-    Engine,
     Phase,
     Trainer,
-    dkae_loss,
 )
-from dkae.training.prefetch import Prefetching
+from dkae.training.batches import Prefetching
 
 REPEATS = 20
 RECIPE = "paper"
@@ -89,14 +87,12 @@ def trainer_of(recipe: str, X: Any, gram: Gram, scale: Scale) -> tuple[Trainer, 
     rng, cpu = np.random.default_rng(0), torch.device("cpu")
     everyone, nobody = np.arange(len(X)), np.arange(0)
     source = BatchSource(X, gram, everyone, nobody, model.batch_size, "samples", rng, cpu)
-    loss = partial(dkae_loss, measure=MEASURES[model.alignment])
-    trainer = Trainer(network, loss, source, [], Engine(cpu), model.optimization)
+    measure = MEASURES[model.alignment]
+    trainer = Trainer(network, measure, source, [], model.optimization, cpu)
     trainer.parameters = list(network.parameters())
     trainer.optimizer, trainer.schedule = model.optimization.start(trainer.parameters, 1.0, 10_000)
     weight = model.alignment_weight
-    return trainer, Phase(
-        FINE_TUNING, network.train(), network.parameters, 1, weight, unit=network.unit
-    )
+    return trainer, Phase(FINE_TUNING, network.train(), network.parameters, 1, weight)
 
 
 def products(k: int, scale: Scale) -> tuple[Callable[[], Any], float]:

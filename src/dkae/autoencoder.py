@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from dkae._support.checks import check_boolean, check_integer
-from dkae._support.devices import float32_math
+from dkae._support.devices import choose_device, float32_math
 from dkae._support.processes import joined
 from dkae._support.warning import unchanged_on_failure
 from dkae.alignment import check_width
@@ -30,11 +30,11 @@ from dkae.networks import (
 from dkae.preprocessing import mentioning_masks
 from dkae.training import FINE_TUNING, Optimization
 from dkae.training.batches import Source
+from dkae.training.callbacks import History
 from dkae.training.loaders import is_loader
-from dkae.training.phases import plan_phases
+from dkae.training.phases import Settings, plan_phases
 from dkae.training.progress import listeners_of
-from dkae.training.run import Keeping, Outcome, train, training_device
-from dkae.training.settings import Settings
+from dkae.training.trainer import train
 
 __all__ = ["DeepKernelizedAutoencoder"]
 
@@ -62,7 +62,7 @@ class DeepKernelizedAutoencoder(KernelMap):
     Parameters
     ----------
     n_components : int, default=500
-        N_c, the width of the code.
+        N_c, the width of the code; 500 as in the paper.
     kernel : str, callable, Gaussian-process kernel or Kernel, default="rbf"
         Name of a kernel of scikit-learn's ``pairwise_kernels``; "pck", the Probabilistic Cluster
         Kernel of the paper; "forest"; a function ``(X, Y) -> Gram`` of two arrays of rows; an
@@ -287,15 +287,15 @@ class DeepKernelizedAutoencoder(KernelMap):
         with unchanged_on_failure(self), mentioning_masks(), float32_math():
             settings = fit_input.settings(Settings.of(self))
             callbacks = [*listeners_of(self.callbacks, self.verbose), *fit_input.callbacks()]
-            device = training_device(self.device)
+            device = choose_device(self.device)
             with joined(device) as processes:
                 rows, seed = self._check_input(fit_input, processes, is_warm=is_warm)
                 fraction = settings.validation_fraction
                 data = self._prepare(fit_input, rows, seed, fraction=fraction, is_warm=is_warm)
                 network = self._network_for(data, settings)
                 source = fit_input.source(data, settings, device, processes, fill=self.fill_)
-                with fit_input.keeping(network, data, settings) as keeping:
-                    outcome = self._train(network, data, settings, source, callbacks, keeping)
+                with fit_input.keeping(network, data, settings) as kept:
+                    outcome = self._train(network, data, settings, source, [*callbacks, *kept])
                 quality = self._store(network, data, fit_input, outcome)
         return self._finish(outcome, quality if fit_input.is_last else None)
 
@@ -336,8 +336,7 @@ class DeepKernelizedAutoencoder(KernelMap):
         settings: Settings,
         source: Source,
         callbacks: list[Any],
-        keeping: Keeping | None,
-    ) -> Outcome:
+    ) -> History:
         phases = plan_phases(network, settings)
         n_steps = source.n_steps * sum(phase.n_epochs for phase in phases)
         LOGGER.info("%s: %s, %s, %d steps", type(self).__name__, *self._parts(network), n_steps)
@@ -345,10 +344,10 @@ class DeepKernelizedAutoencoder(KernelMap):
         # For dropout and its like. Our own networks have none, and fits in threads need not wait.
         is_deterministic = getattr(network, "is_deterministic", False)
         with seeded(None if is_deterministic else data.seed + 2):
-            return train(network, phases, source, settings, callbacks, keeping)
+            return train(network, phases, source, settings, callbacks)
 
     def _store(
-        self, network: nn.Module, data: TrainingData, fit_input: FitInput, outcome: Outcome
+        self, network: nn.Module, data: TrainingData, fit_input: FitInput, outcome: History
     ) -> Quality:
         """Store the trained parts, and measure the fit."""
         self.network_, self.n_components_ = network, int(self.n_components)

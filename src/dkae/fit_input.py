@@ -6,9 +6,10 @@ map.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,11 +23,10 @@ from dkae.grams import Gram, Rows
 from dkae.statistics import Statistics
 from dkae.training.batches import BatchSource, PassSource, Source, batches_per_epoch, split_rows
 from dkae.training.callbacks import Continuation, Record
-from dkae.training.checkpoint import check_path, owned
+from dkae.training.checkpoint import Checkpoint, check_path, keeping
 from dkae.training.fingerprint import fingerprint
 from dkae.training.loaders import LoaderSource, check_loader_wishes, first_batches, loader_steps
-from dkae.training.run import Keeping
-from dkae.training.settings import Settings
+from dkae.training.phases import Settings
 
 __all__ = ["FitInput", "LoaderInput", "PartInput", "TrainingData"]
 
@@ -133,17 +133,12 @@ class FitInput:
             processes,
         )
 
-    @contextmanager
     def keeping(
         self, network: nn.Module, data: TrainingData, settings: Settings
-    ) -> Iterator[Keeping | None]:
-        """Own the checkpoint while the training runs, if there is one."""
-        if self.path is None:
-            yield None
-            return
-        run = fingerprint(network, data.rows, data.prior, settings, data.rng)
-        with owned(self.path):
-            yield Keeping(self.path, run)
+    ) -> AbstractContextManager[list[Checkpoint]]:
+        """Return a context with the callback that keeps the training, if there is a checkpoint."""
+        run = partial(fingerprint, network, data.rows, data.prior, settings, data.rng)
+        return keeping(self.path, run)
 
     def joined(self, records: list[Record]) -> list[Record]:
         """Return the records of all passes, these among them."""

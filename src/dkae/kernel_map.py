@@ -25,6 +25,7 @@ from dkae._support.devices import float32_math
 from dkae._support.processes import Processes, present, speaks
 from dkae._support.warning import warn_caller
 from dkae.attached_kernel import AttachedKernel
+from dkae.decoders import make_decoder
 from dkae.fit_input import FitInput, TrainingData
 from dkae.grams import (
     FeatureGram,
@@ -41,11 +42,10 @@ from dkae.metrics import Quality, compare_grams
 from dkae.networks import learn_scaling
 from dkae.preprocessing import Preprocessing, mentioning_masks
 from dkae.rows import RowArray, map_rows
-from dkae.statistics import Statistics
-from dkae.training.callbacks import Record
+from dkae.statistics import Statistics, warn_of_units
+from dkae.training.callbacks import History, Record
+from dkae.training.distributed import check_same_inputs, check_same_presence, check_same_prior
 from dkae.training.loaders import check_loader_wishes
-from dkae.training.rank_checks import check_same_inputs, check_same_presence, check_same_prior
-from dkae.training.run import Outcome
 
 LOGGER = logging.getLogger("dkae")
 
@@ -66,6 +66,7 @@ class KernelMap(
     cache_bytes: int | None
     random_state: Any
     n_components: Any
+    decoder: Any
 
     kernel_: Kernel | None
     kernel_scale_: float
@@ -203,7 +204,7 @@ class KernelMap(
         ids: Rows = np.sort(data.ids[sample_rows(len(data.ids), N_SAMPLE_ROWS)])
         return ids
 
-    def _finish(self, outcome: Outcome, quality: Quality | None) -> Self:
+    def _finish(self, outcome: History, quality: Quality | None) -> Self:
         """Warn of an interruption or a bad fit, and return the model."""
         if outcome.interruption is not None:
             try:
@@ -275,8 +276,9 @@ class KernelMap(
         self._check_prior(data)
         if not fit_input.is_shared:
             self._kernel_for_new_rows()
-        if known is not None and fit_input.gram is None:
-            self._warn_of_units(known, self.kernel_)
+        kernel = self.kernel_ if fit_input.gram is None else None
+        if known is not None and kernel is not None and kernel.depends_on_units:
+            warn_of_units(known, kernel, getattr(self, "feature_names_in_", None))
         return data
 
     def _check_prior(self, data: TrainingData) -> None:
@@ -296,7 +298,7 @@ class KernelMap(
                 kernel.fit(seen, y)
             else:
                 ids = np.sort(ids)
-                part = seen.chosen(ids) if isinstance(seen, RowArray) else seen[ids]
+                part: Any = seen.chosen(ids) if isinstance(seen, RowArray) else seen[ids]
                 kernel.fit(part, None if y is None else np.asarray(y)[ids])
         self.kernel_ = kernel
         return self._gram_on(kernel, seen)
@@ -373,6 +375,13 @@ class KernelMap(
         """Replace the name of a part by the object that it stands for."""
         if name == "kernel" and isinstance(self.kernel, str):
             self.kernel, self.gamma = self._unfitted_kernel(), "median"
+        if name == "decoder" and isinstance(getattr(self, name, None), str):
+            if self.decoder == "auto":
+                raise ValueError(
+                    "decoder='auto' has no parameters of its own: set decoder to 'ridge', "
+                    "'kernel_ridge' or 'mlp' first"
+                )
+            self.decoder = make_decoder(self.decoder, 0)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         described = str(super().__repr__(N_CHAR_MAX))

@@ -220,15 +220,12 @@ def test_moments_of_another_form_never_reach_the_optimizer(
         tiny(max_iter=3).fit(rows, checkpoint=file)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("lr", 1e30), ("lr", "x"), ("betas", (2.0, 2.0)), ("betas", None), ("amsgrad", True)],
-)
-def test_hyperparameters_are_those_of_this_run(name, value, rows, tiny, stopped):
+def test_hyperparameters_are_those_of_this_run(rows, tiny, stopped):
     file = stopped()
-    (group,) = checkpoint._read(file)["hyperparameters"]
-    rewrite(file, {"hyperparameters": [group | {name: value}]})
-    with pytest.raises(ValueError, match=rf"checkpoint=.*does not fit this run: optimizer.*{name}"):
+    settings = checkpoint._read(file)["hyperparameters"]
+    rewrite(file, {"hyperparameters": ["lr=1e+30" if s[:3] == "lr=" else s for s in settings]})
+    message = r"checkpoint=.*does not fit this run: optimizer lr=1e\+30 in the file, lr=0.* here"
+    with pytest.raises(ValueError, match=message):
         tiny(max_iter=3).fit(rows, checkpoint=file)
 
 

@@ -19,7 +19,7 @@ from sklearn.kernel_approximation import RBFSampler
 from torch import nn
 
 from dkae import DeepKernelizedAutoencoder, InvertibleNystroem, RowArray, load, save
-from dkae._support.processes import joined
+from dkae._support.processes import ALONE, joined
 from dkae.alignment import MEASURES
 from dkae.decoders import MLPDecoder
 from dkae.kernels import (
@@ -34,12 +34,11 @@ from dkae.training import (
     FINE_TUNING,
     BatchSource,
     EarlyStopping,
-    Engine,
     Optimization,
     Phase,
     Trainer,
-    dkae_loss,
 )
+from dkae.training.distributed import average_gradients
 
 RANK, SIZE = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
 CPU = torch.device("cpu")
@@ -148,30 +147,28 @@ class Batches:
 def gradients():
     """Return the gap of each measure's gradient between two processes and one, in both types."""
     found = {}
-    with joined(CPU) as processes:
+    with joined(CPU) as together:
         for name, measure in MEASURES.items():
             for dtype in (torch.float32, torch.float64):
-                engines = Engine(CPU, processes=processes), Engine(CPU)
-                ours, alone = (_gradient(engine, measure, dtype) for engine in engines)
+                ours, alone = (_gradient(those, measure, dtype) for those in (together, ALONE))
                 found[f"{name} {dtype}"] = float((ours - alone).norm() / alone.norm())
     return found
 
 
-def _gradient(engine, measure, dtype):
+def _gradient(processes, measure, dtype):
     torch.manual_seed(0)
     net = Autoencoder([Layer(64, 50, activation="tanh", output_activation="identity")]).to(dtype)
     everyone = np.arange(len(X))
     source = BatchSource(
         X, PairwiseKernel().fit(X).on(X), everyone, everyone[:0], 40, 5, np.random.default_rng(0),
-        CPU, processes=engine.processes,
+        CPU, processes=processes,
     )  # fmt: skip
-    loss = partial(dkae_loss, measure=measure)
-    trainer = Trainer(net, loss, source, [], engine, Optimization())
+    trainer = Trainer(net, measure, source, [], Optimization(), CPU, processes)
     phase = Phase(FINE_TUNING, net, net.parameters, 1, alignment_weight=0.3)
     batch = source.draw()
     parts = {name: getattr(batch, name).to(dtype) for name in ("inputs", "targets", "prior_gram")}
-    trainer.batch_losses(phase, batch._replace(**parts)).total.backward()
-    engine.average(list(net.parameters()))
+    trainer.batch_losses(phase, batch._replace(**parts), processes).total.backward()
+    average_gradients(list(net.parameters()), processes)
     return torch.cat([p.grad.ravel() for p in net.parameters()])
 
 

@@ -15,8 +15,7 @@ from dkae import DeepKernelizedAutoencoder, RowArray
 from dkae.kernels import PairwiseKernel
 from dkae.networks import Stack
 from dkae.training import BatchSource, Callback, batches_per_epoch
-from dkae.training.batches import split_rows
-from dkae.training.prefetch import Prefetching
+from dkae.training.batches import Prefetching, split_rows
 
 X = np.random.default_rng(0).standard_normal((60, 3)).astype(np.float32)
 PRIOR = PairwiseKernel("rbf").fit(X).on(X)

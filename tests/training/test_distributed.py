@@ -396,7 +396,7 @@ def dkae_in_two(*arguments):
 @pytest.mark.slow
 def test_the_command_line_in_two_processes(tmp_path):
     out, state = tmp_path / "model.safetensors", tmp_path / "state"
-    options = ["--components", "4", "--set", "decoder_max_iter=1", "--steps-per-epoch", "5"]
+    options = ["--components", "4", "--set", "decoder_max_iter=1", "--set", "steps_per_epoch=5"]
     code, said = dkae_in_two("fit", "digits", "-o", out, "--checkpoint", state, *options)
     assert code == 0, said[-2000:]
     assert said.count("1797 rows -> 4 components") == 1  # one speaks for all

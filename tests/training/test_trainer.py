@@ -11,21 +11,20 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 
 from dkae import DeepKernelizedAutoencoder, InvertibleNystroem, load, save
+from dkae.alignment import frobenius
 from dkae.decoders import MLPDecoder
 from dkae.kernels import PairwiseKernel
-from dkae.networks import Autoencoder, Layer, ResidualAutoencoder
+from dkae.networks import Autoencoder, Layer
 from dkae.training import (
     FINE_TUNING,
     Batch,
     BatchSource,
-    Engine,
     History,
-    Losses,
     Optimization,
     Phase,
     Trainer,
-    dkae_loss,
 )
+from tests.nets import Noisy
 from tests.training.helpers import assert_same, initial
 
 CPU = torch.device("cpu")
@@ -101,7 +100,7 @@ def test_noise_trains_a_denoiser(digits, tiny):
 
 
 @pytest.mark.parametrize(
-    "params", [{}, {"network": ResidualAutoencoder}], ids=["stack", "a network with dropout"]
+    "params", [{}, {"network": Noisy}], ids=["stack", "a network with dropout"]
 )
 def test_fits_in_threads_are_those_of_one(params, rows, tiny):
     before = torch.random.get_rng_state()
@@ -217,53 +216,18 @@ def network():
 def train(rows):
     """Return a function that trains a network with custom parts, and returns the history."""
 
-    def run(net, engine=None, loss=dkae_loss, source=None):
+    def run(net, source=None):
         history, everyone = History(), np.arange(len(rows))
         source = source or BatchSource(
             rows, PairwiseKernel().fit(rows).on(rows), everyone, everyone[:0],
             20, 5, np.random.default_rng(0), CPU,
         )  # fmt: skip
         optimization = Optimization(learning_rate="constant", learning_rate_init=0.01)
-        engine = engine or Engine(CPU)
-        trainer = Trainer(net, loss, source, [history], engine, optimization)
-        with engine.running():
-            trainer.run([Phase(FINE_TUNING, net, net.parameters, 3, alignment_weight=0.3)])
+        trainer = Trainer(net, frobenius, source, [history], optimization, CPU)
+        trainer.run([Phase(FINE_TUNING, net, net.parameters, 3, alignment_weight=0.3)])
         return history.records
 
     return run
-
-
-def test_an_engine_that_joins_two_halves_of_each_batch(train):
-    """The codes are gathered, because the Gram matrix is that of all rows."""
-
-    class Halves(Engine):
-        n_updates = 0
-
-        def forward(self, network, inputs, is_encoder_fixed):
-            parts = [super(Halves, self).forward(network, x, is_encoder_fixed)
-                     for x in inputs.chunk(2)]  # fmt: skip
-            return tuple(map(torch.cat, zip(*parts, strict=True)))
-
-        def update(self, loss, parameters, optimizer):
-            self.n_updates += 1
-            super().update(loss, parameters, optimizer)
-
-    whole, halves, engine = network(), network(), Halves(CPU)
-    expected, records = train(whole), train(halves, engine)
-    assert engine.n_updates == 15
-    for ours, theirs in zip(halves.parameters(), whole.parameters(), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
-    assert records[-1]["loss"] == pytest.approx(expected[-1]["loss"], rel=1e-3)
-
-
-def test_a_custom_loss(train):
-    def absolute(targets, codes, reconstructions, prior_gram, alignment_weight):
-        error = (targets - reconstructions).abs().mean()
-        return Losses(error, error, None)
-
-    records = train(network(), loss=absolute)
-    assert records[-1]["loss"] < records[0]["loss"]
-    assert "alignment_loss" not in records[0]
 
 
 def test_a_custom_source(train):

@@ -1,6 +1,7 @@
 """Where the network runs, and the settings of the process that its arithmetic needs."""
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -12,10 +13,15 @@ from dkae._support.checks import check_choice, shown
 
 
 def choose_device(device: str | torch.device) -> torch.device:
-    """Return the device, as torch spells it; ``"auto"`` takes a GPU where there is one."""
+    """Return the device, as torch spells it; ``"auto"`` takes a GPU where there is one.
+
+    Of several processes of torchrun on one machine, each takes a GPU of its own for ``"cuda"``.
+    """
     if isinstance(device, str) and device == "auto":
         gpus = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-        return torch.device(next((name for name, there in gpus.items() if there), "cpu"))
+        device = next((name for name, there in gpus.items() if there), "cpu")
+    if str(device) == "cuda" and "LOCAL_RANK" in os.environ:
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
     try:
         chosen = torch.device(device)
     except (RuntimeError, TypeError, ValueError) as error:
@@ -76,6 +82,9 @@ def float32_math() -> Iterator[None]:
     Autocast is a setting of each thread, the default dtype one of the process: other threads see
     float32 too until the last of several users has ended.
     """
+    # In a new thread MKL takes torch's number of threads only once torch has been asked for it;
+    # until then the last digits of products may be others.
+    torch.get_num_threads()
     with ExitStack() as stack:
         stack.enter_context(_float32_by_default_while_used())
         for device_type in ("cpu", "cuda", "mps"):

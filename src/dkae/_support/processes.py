@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import time
 import warnings
@@ -267,14 +266,6 @@ def _rank_and_size() -> tuple[int, int]:
     if dist.is_available() and dist.is_initialized():
         return dist.get_rank(), dist.get_world_size()
     return run_of_environment()[:2]
-
-
-def local_device(device: torch.device) -> torch.device:
-    """Return this process's own GPU of those of its machine, where there are several."""
-    local_rank = os.environ.get("LOCAL_RANK")
-    if str(device) != "cuda" or local_rank is None:
-        return device
-    return torch.device("cuda", int(local_rank))
 
 
 def _is_of_a_connection(error: BaseException) -> bool:

@@ -33,7 +33,7 @@ from dkae.preprocessing import mentioning_masks
 from dkae.rows import map_rows
 from dkae.spectral.decomposition import SOLVERS, Components, Decomposition
 from dkae.spectral.operators import times
-from dkae.training.run import Outcome
+from dkae.training.callbacks import History
 
 #: Rows of the data that identify a kernel.
 N_PROBES = 8
@@ -56,9 +56,9 @@ class KernelPCA(KernelMap):
     Parameters
     ----------
     n_components : int or None, default=None
-        m, the number of components; None for all of positive eigenvalue. If there are fewer,
-        those are kept, with a warning. One fit serves every smaller m: take the first columns of
-        the scores.
+        m, the number of components; None, as in scikit-learn, for all of positive eigenvalue. If
+        there are fewer, those are kept, with a warning. One fit serves every smaller m: take the
+        first columns of the scores.
     kernel, gamma
         The kernel, as in :class:`~dkae.DeepKernelizedAutoencoder`.
     center : bool, default=True
@@ -155,7 +155,7 @@ class KernelPCA(KernelMap):
         """Find the components, and return the scores of the training rows, in the type of `X`."""
         with unchanged_on_failure(self), mentioning_masks():
             scores, quality = self._fit_transform(FitInput(X, y, gram))
-        self._finish(Outcome([], None), quality)
+        self._finish(History(), quality)
         return scores
 
     def _fit_transform(self, fit_input: FitInput) -> tuple[NDArray[Any], Quality]:
@@ -320,11 +320,6 @@ class KernelPCA(KernelMap):
     def _resolved(self) -> str:
         back = "no decoder" if self.decoder_ is None else type(self.decoder_).__name__
         return f"{self.n_components_} components, {self.kernel_ or 'a Gram matrix'}, {back}"
-
-    def _make_part(self, name: str) -> None:
-        super()._make_part(name)
-        if name == "decoder" and isinstance(self.decoder, str) and self.decoder != "auto":
-            self.decoder = make_decoder(self.decoder, 0)
 
 
 def _features_of(gram: Gram, kernel: Any, data: TrainingData) -> Any:

@@ -3,7 +3,6 @@
 from dkae.training.batches import Batch, BatchSource, Source, batches_per_epoch
 from dkae.training.callbacks import Callback, EarlyStopping, History, Record, losses_of
 from dkae.training.checkpoint import has_checkpoint, remove_checkpoint
-from dkae.training.engine import Engine
 from dkae.training.loss import Losses, dkae_loss
 from dkae.training.optimization import Optimization
 from dkae.training.phases import DECODER, FINE_TUNING, Phase
@@ -17,7 +16,6 @@ __all__ = [
     "BatchSource",
     "Callback",
     "EarlyStopping",
-    "Engine",
     "History",
     "LogProgress",
     "Losses",

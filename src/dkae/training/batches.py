@@ -5,8 +5,11 @@ the paper. The block P_k is computed when the batch is drawn, and only if a loss
 memory needed beyond the data is O(k²).
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -28,12 +31,17 @@ class Batch(NamedTuple):
 
     #: What the encoder sees, (k, ...): the rows, without gaps, with noise if that was asked for.
     inputs: Tensor
-    #: What the decoder should reconstruct, (k, ...): the clean rows; NaN is not compared.
+    #: What the decoder should reconstruct, (k, ...): the clean rows, NaN where a value is missing.
     targets: Tensor
     #: The block P_k of the prior for the clean rows, (k, k); None if it was not asked for.
     prior_gram: Tensor | None
-    #: The known share of the entries of all processes' rows, if some may be missing.
-    known_share: Tensor | None = None
+    #: Entries per known entry, in the rows of all processes; None if none can be missing.
+    gap_weight: Tensor | None = None
+
+    def to(self, device: torch.device) -> Batch:
+        """Return the batch on a device."""
+        moved: list[Any] = [None if tensor is None else tensor.to(device) for tensor in self]
+        return Batch(*moved)
 
 
 class Source(Protocol):
@@ -107,7 +115,7 @@ class BatchSource:
         The rows are the same with and without the prior. With `input_noise` each row of the inputs
         gets Gaussian noise of a standard deviation of its own, drawn from U(0, input_noise).
         """
-        rows = self._draw_rows(min(self.batch_size, len(self.train_rows)))
+        rows = self.draw_rows(min(self.batch_size, len(self.train_rows)))
         shape = (len(rows), *self.X.shape[1:])
         noise = draw_noise(self.rng, shape, input_noise) if input_noise else None
         batch = self._batch(rows, with_prior, self.processes)
@@ -130,7 +138,8 @@ class BatchSource:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.rng.bit_generator.state = state
 
-    def _draw_rows(self, k: int) -> Rows:
+    def draw_rows(self, k: int) -> Rows:
+        """Return the ids of k distinct rows."""
         length = math.ceil(k / N_RUNS)
         n_runs, n_places = math.ceil(k / length), len(self.train_rows) // length
         if self._shuffle == "rows" or n_places < n_runs:
@@ -146,19 +155,18 @@ class BatchSource:
     def _batch(self, rows: Rows, with_prior: bool = True, processes: Processes = ALONE) -> Batch:
         """Return the batch of these rows, or the part of it that is this process's."""
         own = rows[processes.part(len(rows))]
-        x = torch.from_numpy(np.ascontiguousarray(self.X[own]))
-        inputs = x if self.codes is None else torch.from_numpy(self.codes[own])
-        block = share = None
-        if with_prior and self.gram is not None:
-            block = _shared_block(self.gram, rows, processes).to(self.device)
+        inputs = targets = torch.from_numpy(np.ascontiguousarray(self.X[own]))
+        weight = block = None
         if self.fill is not None:
-            if self.codes is None:
-                inputs = torch.where(x.isnan(), torch.from_numpy(self.fill), x)
-            if processes.size > 1:
-                known = processes.rows((~x.isnan()).sum()[None].double()).sum()
-                share = (known.clamp(min=1) / (x.numel() * processes.size)).float()
-                share = share.to(self.device)
-        return Batch(inputs.to(self.device), x.to(self.device), block, share)
+            known = ~targets.isnan()
+            inputs = torch.where(known, targets, torch.from_numpy(self.fill))
+            n_known = processes.rows(known.sum()[None]).sum()
+            weight = processes.size * known.numel() / n_known.clamp(min=1)
+        if self.codes is not None:
+            inputs = torch.from_numpy(self.codes[own])
+        if with_prior and self.gram is not None:
+            block = _shared_block(self.gram, rows, processes)
+        return Batch(inputs, targets, block, weight).to(self.device)
 
 
 class PassSource(BatchSource):
@@ -180,8 +188,62 @@ class PassSource(BatchSource):
         """The number of batches of the pass."""
         return self._n_parts
 
-    def _draw_rows(self, k: int) -> Rows:
+    def draw_rows(self, k: int) -> Rows:
         return next(self._parts)
+
+
+class Prefetching:
+    """A source that draws one batch ahead, in a thread of its own, while the last one trains.
+
+    The batches are those of the source, in the same order. The state is that before the batch that
+    waits.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._thread = _thread()
+        #: Of the batch that waits: what was asked, the state of the source before it, and itself.
+        self._ahead: tuple[tuple[bool, float], dict[str, Any], Future[Batch]] | None = None
+
+    @property
+    def n_steps(self) -> int:
+        """The number of batches that make an epoch."""
+        return self.source.n_steps
+
+    def draw(self, with_prior: bool, input_noise: float) -> Batch:
+        """Return the next batch, and begin with the one after it."""
+        asked = (with_prior, input_noise)
+        if self._ahead is not None and self._ahead[0] != asked:  # another phase
+            self.load_state_dict(self._ahead[1])
+        batch = self.source.draw(*asked) if self._ahead is None else self._ahead[2].result()
+        state = self.source.state_dict()
+        self._ahead = asked, state, self._thread.submit(self.source.draw, *asked)
+        return batch
+
+    def held_out(self, with_prior: bool) -> Iterator[Batch]:
+        return self.source.held_out(with_prior)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.source.state_dict() if self._ahead is None else self._ahead[1]
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        if self._ahead is not None:
+            self._ahead[2].exception()  # it may be under way
+            self._ahead = None
+        self.source.load_state_dict(state)
+
+    def close(self) -> None:
+        """Drop the batch that waits, and end the thread."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _thread() -> ThreadPoolExecutor:
+    """Return a pool of one thread, in which torch has one thread too: the step has the cores."""
+    n_threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(1, "dkae-rows", torch.set_num_threads, (1,))
+    pool.submit(torch.get_num_threads).result()
+    torch.set_num_threads(n_threads)  # a new thread takes the last number of any
+    return pool
 
 
 def _are_floats(rows: Any) -> bool:

@@ -93,12 +93,14 @@ def check_callbacks(callbacks: Any) -> list[Any]:
 
 
 class History(Callback):
-    """Keeps the record of each finished epoch."""
+    """Keeps the record of each finished epoch, and what ended the training early."""
 
     is_for_all = True
 
     def __init__(self) -> None:
         self.records: list[Record] = []
+        #: Ctrl-C, if it ended the training.
+        self.interruption: KeyboardInterrupt | None = None
 
     def on_epoch_end(self, trainer: Trainer, phase: Phase, record: Record) -> None:
         self.records.append(record)
@@ -124,7 +126,6 @@ class EarlyStopping(Callback):
     """
 
     is_for_all = True
-    _STATE = ("loss", "weights", "epochs_without_gain")
 
     def __init__(self, patience: int = 10, tol: float = 1e-4) -> None:
         self.patience = patience
@@ -132,24 +133,21 @@ class EarlyStopping(Callback):
 
     def on_phase_setup(self, trainer: Trainer, phase: Phase) -> None:
         self._fresh = phase.network.state_dict()
-        self.loss = math.inf
+        self.loss, self.epochs_without_gain = math.inf, 0
         self.weights: dict[str, Tensor] | None = None
-        self.epochs_without_gain = 0
 
     def on_epoch_begin(self, trainer: Trainer, phase: Phase) -> None:
         if phase.is_encoder_fixed and trainer.epoch == 0:  # it has learnt already
-            self._note(trainer.evaluate(phase).get("loss"), phase)
-        trainer.stop |= self.epochs_without_gain >= self.patience
+            self._note(trainer.evaluate(phase).get("loss"), trainer, phase)
 
     def on_epoch_end(self, trainer: Trainer, phase: Phase, record: Record) -> None:
-        self._note(record.get("validation_loss"), phase)
-        trainer.stop |= self.epochs_without_gain >= self.patience
+        self._note(record.get("validation_loss"), trainer, phase)
 
     def on_phase_end(self, trainer: Trainer, phase: Phase) -> None:
         if self.weights is not None:
             phase.network.load_state_dict(self.weights)
 
-    def _note(self, loss: Any, phase: Phase) -> None:
+    def _note(self, loss: Any, trainer: Trainer, phase: Phase) -> None:
         if loss is None:
             raise ValueError(
                 "EarlyStopping needs rows to watch, but none are held out: set "
@@ -157,18 +155,19 @@ class EarlyStopping(Callback):
             )
         gained = loss < self.loss - self.tol
         self.epochs_without_gain = 0 if gained else self.epochs_without_gain + 1
+        trainer.stop |= self.epochs_without_gain >= self.patience
         if loss < self.loss:
             self.loss = loss
             self.weights = copy.deepcopy(phase.network.state_dict())
 
     def state_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self._STATE}
+        names = ("loss", "weights", "epochs_without_gain")
+        return {name: getattr(self, name) for name in names}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         weights = None if state["weights"] is None else self._fresh
         check_form(state, self.state_dict() | {"weights": weights}, "EarlyStopping")
-        for name in self._STATE:
-            setattr(self, name, state[name])
+        vars(self).update(state)
 
 
 class Continuation(Callback):
@@ -180,15 +179,14 @@ class Continuation(Callback):
         self.state = state or {}
 
     def on_phase_setup(self, trainer: Trainer, phase: Phase) -> None:
-        shapes = [tuple(p.shape) for p in trainer.parameters]
-        if self.state.get("shapes") == shapes:
+        if self.state.get("shapes") == [p.shape for p in trainer.parameters]:
             # A copy: torch keeps the tensors, and the model's must not change if this pass fails.
             trainer.optimizer.load_state_dict(copy.deepcopy(self.state["optimizer"]))
             trainer.schedule.load_state_dict(self.state["schedule"])
 
     def on_phase_end(self, trainer: Trainer, phase: Phase) -> None:
         self.state = {
-            "shapes": [tuple(p.shape) for p in trainer.parameters],
+            "shapes": [p.shape for p in trainer.parameters],
             "optimizer": trainer.optimizer.state_dict(),
             "schedule": trainer.schedule.state_dict(),
         }

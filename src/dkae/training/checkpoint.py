@@ -12,12 +12,13 @@ The one before is kept next to it: if the newest is damaged, that one is taken.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import os
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +26,11 @@ import torch
 from torch import Tensor
 
 from dkae._support import safe_file
-from dkae._support.files import check_writable, owning
 from dkae._support.json_state import NotPlainError, check_form, pack, unpack
 from dkae._support.processes import ALONE, Processes, present
 from dkae._support.safe_file import ModelFileError
 from dkae._support.warning import warn_caller
+from dkae.files import check_writable, owning
 from dkae.training.callbacks import Callback, Record
 from dkae.training.fingerprint import check_same_run
 from dkae.training.signals import Signals
@@ -45,8 +46,8 @@ FORMAT = "dkae checkpoint 1"
 EVERY_SECONDS = 60.0
 
 #: What a state consists of; of the first parts, a fresh state has the same keys, shapes and types.
-_FIXED = ("epoch", "step", "stop", "network", "source", "random")
-_PARTS = {*_FIXED, "fingerprint", "phase", "sums", "moments", "hyperparameters", "callbacks"}
+_FIXED = ("epoch", "step", "sums", "stop", "network", "hyperparameters", "source", "random")
+_PARTS = {*_FIXED, "fingerprint", "phase", "moments", "callbacks"}
 _REMEDY = "delete the file to start again, or pass another path"
 
 
@@ -62,8 +63,7 @@ class Checkpoint(Callback):
         self.path = path
         self.run = run
         self.processes = processes
-        state, is_whole = _newest(path) if processes.is_first else (None, False)
-        self._pending, self._is_newest_whole = _sent(state, processes), processes.first(is_whole)
+        self._pending = _sent(_newest(path) if processes.is_first else None, processes)
         if self._pending is not None:
             check_same_run(path, self._pending["fingerprint"], run, self._pending["phase"])
         self._signals, self._last_write = Signals(), time.monotonic()
@@ -103,18 +103,20 @@ class Checkpoint(Callback):
         self._write_if_due(trainer, phase)
 
     def on_train_end(self, trainer: Trainer) -> None:
-        if self._signals.received is not None:  # after the last step
-            self._signals.obey(f"the state of the training is in {self.path}")
+        if self._signals.received:  # after the last step
+            self._obey(self._signals.received)
         self._signals.release()
 
     def _write_if_due(self, trainer: Trainer, phase: Phase) -> None:
         # A signal to one process is one to all: they end after the same step.
-        asked = self.processes.highest(self._signals.received or 0)
+        asked = self.processes.highest(self._signals.received)
         if asked or time.monotonic() - self._last_write >= EVERY_SECONDS:
             self.write(trainer, phase)
         if asked:
-            self._signals.received = asked
-            self._signals.obey(f"the state of the training is in {self.path}")
+            self._obey(asked)
+
+    def _obey(self, number: int) -> None:
+        self._signals.obey(number, f"the state of the training is in {self.path}")
 
     def write(self, trainer: Trainer, phase: Phase) -> None:
         """Write the present state; the file that was there becomes the one before.
@@ -130,13 +132,12 @@ class Checkpoint(Callback):
                 f"checkpoint cannot hold the state of a callback or optimizer ({error}): let "
                 "state_dict return numbers, strings, tensors, lists and dicts alone"
             ) from error
-        # A damaged file must not take the place of the good one before it.
-        keep = previous(self.path) if self._is_newest_whole else None
+        state, keep = {"format": FORMAT, "state": packed}, previous(self.path)
         try:
-            safe_file.write(self.path, {"format": FORMAT, "state": packed}, tensors, keep=keep)
+            safe_file.write(self.path, state, tensors, keep=keep)
         except OSError as error:
             raise OSError(f"checkpoint={self.path} could not be written: {error}") from error
-        self._is_newest_whole, self._last_write = True, time.monotonic()
+        self._last_write = time.monotonic()
 
 
 # --- paths ---------------------------------------------------------------------------------------
@@ -177,11 +178,18 @@ def check_path(checkpoint: Any, random_state: Any, *, is_writer: bool = True) ->
     return path
 
 
-def owned(path: Path | None) -> contextlib.AbstractContextManager[None]:
-    """Keep other fits from the same checkpoint meanwhile."""
-    if path is None or not present().is_first:
-        return contextlib.nullcontext()
-    return owning(path, f"checkpoint={path}")
+@contextmanager
+def keeping(path: Path | None, run: Callable[[], dict[str, Any]]) -> Iterator[list[Checkpoint]]:
+    """Yield a callback that keeps a run in a file, if there is a path, which it owns meanwhile.
+
+    `run` returns the fingerprint. Append the callback: it keeps what the others made of an epoch.
+    """
+    if path is None:
+        yield []
+        return
+    processes, fingerprint = present(), run()
+    with owning(path, f"checkpoint={path}") if processes.is_first else nullcontext():
+        yield [Checkpoint(path, fingerprint, processes)]
 
 
 # --- the state -----------------------------------------------------------------------------------
@@ -189,12 +197,11 @@ def owned(path: Path | None) -> contextlib.AbstractContextManager[None]:
 
 def _state(trainer: Trainer, phase: Phase) -> dict[str, Any]:
     """Return what the next step depends on."""
-    sums = trainer.sums
     return {
         "phase": phase.name,
         "epoch": trainer.epoch,
         "step": trainer.step,
-        "sums": sums if isinstance(sums, Tensor) else torch.zeros(0),
+        "sums": trainer.sums,
         "stop": trainer.stop,
         "network": trainer.network.state_dict(),
         "moments": trainer.optimizer.state_dict()["state"],
@@ -217,10 +224,10 @@ def _callbacks(trainer: Trainer) -> dict[str, Any]:
     return found
 
 
-def _hyperparameters(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
-    """Return the settings of each group of parameters, such as its learning rate."""
+def _hyperparameters(optimizer: torch.optim.Optimizer) -> list[str]:
+    """Return the settings of each group of parameters, such as its learning rate, as text."""
     groups = optimizer.state_dict()["param_groups"]
-    return [{name: v for name, v in group.items() if name != "params"} for group in groups]
+    return [f"{name}={v!r}" for group in groups for name, v in group.items() if name != "params"]
 
 
 def _restore(trainer: Trainer, phase: Phase, state: dict[str, Any]) -> None:
@@ -228,12 +235,9 @@ def _restore(trainer: Trainer, phase: Phase, state: dict[str, Any]) -> None:
     fresh = _state(trainer, phase)
     for name in _FIXED:
         check_form(state[name], fresh[name], name)
-    epoch, step, sums = state["epoch"], state["step"], state["sums"]
+    epoch, step = state["epoch"], state["step"]
     if not (0 <= step < trainer.n_steps and 0 <= epoch <= phase.n_epochs):
         raise ValueError("it is of a step that this run never takes")
-    # With L_c or without; none before the first step.
-    if tuple(sums.shape) not in ([(2,), (3,)] if step else [(0,)]) or not sums.is_floating_point():
-        raise ValueError("sums is not one number for each loss")
     _check_finite(state["network"], "network")
     callbacks = _callbacks(trainer)
     if callbacks.keys() != state["callbacks"].keys():
@@ -248,30 +252,26 @@ def _restore(trainer: Trainer, phase: Phase, state: dict[str, Any]) -> None:
         callback.load_state_dict(state["callbacks"][name])
     torch.random.set_rng_state(state["random"])
     trainer.epoch, trainer.step, trainer.stop = epoch, step, state["stop"]
-    trainer.sums = sums.to(trainer.engine.device) if step else 0
+    trainer.sums = state["sums"].to(trainer.device)
 
 
 def _restore_optimizer(trainer: Trainer, state: dict[str, Any], n_steps: int) -> None:
     """Bring a fresh optimizer and schedule to their step, and give the former its moments."""
-    optimizer, schedule = trainer.optimizer, trainer.schedule
+    optimizer, moments = trainer.optimizer, state["moments"]
     expected = _expected_moments(optimizer)
-    for key, moments in state["moments"].items():
-        if key not in expected:
-            raise ValueError(f"optimizer has moments of a parameter {str(key)[:20]!r}")
-        check_form(moments, expected[key], f"optimizer {key}")
-        _check_finite(moments, f"optimizer {key}")
+    # A parameter that no loss depends on has none.
+    check_form(moments, {key: expected[key] for key in moments if key in expected}, "optimizer")
+    for key, of_parameter in moments.items():
+        _check_finite(of_parameter, f"optimizer {key}")
     with warnings.catch_warnings():  # torch warns of schedules without steps of the optimizer
         warnings.simplefilter("ignore")
         for _ in range(n_steps):
-            schedule.step()
-    here = _hyperparameters(optimizer)
-    check_form(state["hyperparameters"], here, "optimizer")
-    for found, group in zip(state["hyperparameters"], here, strict=True):
-        for name, value in group.items():
-            if not _is_equal(found[name], value):
-                raise ValueError(f"optimizer {name} ({found[name]!r} in the file, {value!r} here)")
+            trainer.schedule.step()
+    for found, here in zip(state["hyperparameters"], _hyperparameters(optimizer), strict=True):
+        if found != here:
+            raise ValueError(f"optimizer {found[:80]} in the file, {here} here")
     groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": state["moments"], "param_groups": groups})
+    optimizer.load_state_dict({"state": moments, "param_groups": groups})
 
 
 def _expected_moments(optimizer: torch.optim.Optimizer) -> dict[Any, Any]:
@@ -292,17 +292,13 @@ def _check_finite(tensors: dict[Any, Any], name: str) -> None:
             raise ValueError(f"{name} {str(key)[:80]} has NaN or infinite entries")
 
 
-def _is_equal(a: Any, b: Any) -> bool:
-    return torch.equal(a, b) if isinstance(b, Tensor) else bool(a == b)
-
-
 # --- reading -------------------------------------------------------------------------------------
 
 
-def _newest(path: Path) -> tuple[dict[str, Any] | None, bool]:
-    """Return the newest undamaged state, or None, and whether it is that of the newest file.
+def _newest(path: Path) -> dict[str, Any] | None:
+    """Return the newest undamaged state, if there is one.
 
-    Only a damaged checkpoint is left for the one before: any other file belongs to someone.
+    A damaged checkpoint is removed for the one before; any other file belongs to someone.
     """
     files = [file for file in (path, previous(path)) if file.is_file()]
     for file in files:
@@ -318,8 +314,9 @@ def _newest(path: Path) -> tuple[dict[str, Any] | None, bool]:
             continue
         if file != files[0]:
             warn_caller(f"checkpoint={path} is damaged: resuming from the one before")
-        return state, file == path
-    return None, False
+            path.unlink()  # or it would take the place of the good one at the next write
+        return state
+    return None
 
 
 def _sent(state: dict[str, Any] | None, processes: Processes) -> dict[str, Any] | None:
@@ -328,9 +325,9 @@ def _sent(state: dict[str, Any] | None, processes: Processes) -> dict[str, Any] 
         return state
     packed, tensors = pack(state)
     arrays = processes.first_arrays({name: t.numpy() for name, t in tensors.items()})
-    packed = processes.first(packed)
-    received = unpack(packed, {name: torch.from_numpy(a) for name, a in arrays.items()})
-    return received if isinstance(received, dict) else None
+    received = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    sent: dict[str, Any] | None = unpack(processes.first(packed), received)
+    return sent
 
 
 def _read(path: Path) -> dict[str, Any]:

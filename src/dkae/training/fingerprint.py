@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from dkae.grams import Floats, Gram, MatrixGram, RowsGram, read_block, sample_rows
 from dkae.rows import RowArray, chunks_of
-from dkae.training.phases import DECODER, FINE_TUNING
-from dkae.training.settings import Settings
+from dkae.training.phases import DECODER, FINE_TUNING, Settings
 
 #: Rows whose block of the prior stands for the kernel.
 N_KERNEL_ROWS = 64

@@ -1,6 +1,6 @@
 """The loss that training minimises: reconstruction and alignment, weighted (Eq. 8)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -58,6 +58,23 @@ def dkae_loss(
     else:
         total = (1 - alignment_weight) * reconstruction + alignment_weight * alignment_term
     return Losses(total, reconstruction, alignment_term)
+
+
+def without_gaps(
+    targets: Tensor, outputs: Tensor, weight: Tensor | None, unit: Any = None
+) -> tuple[Tensor, Tensor]:
+    """Return rows and reconstructions in a unit, with a mean squared error over known entries only.
+
+    Missing entries do not differ. `weight` is the number of entries per known entry, None if no
+    entry can be missing; `unit` is a number, a tensor or None for 1.
+    """
+    if unit is not None:
+        unit = unit.to(targets.device) if isinstance(unit, Tensor) else unit
+        targets, outputs = targets / unit, outputs / unit
+    if weight is None:
+        return targets, outputs
+    factor = weight.sqrt()
+    return factor * torch.where(targets.isnan(), outputs, targets), factor * outputs
 
 
 def _at_least_float32(values: Tensor) -> Tensor:

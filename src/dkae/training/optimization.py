@@ -18,10 +18,6 @@ def _adam(parameters: Iterable[nn.Parameter], lr: float) -> Optimizer:
     return torch.optim.Adam(parameters, lr, fused=True)  # a third of the time of the default
 
 
-#: Optimizers by name.
-OPTIMIZERS: dict[str, Callable[[Iterable[nn.Parameter], float], Optimizer]] = {"adam": _adam}
-
-
 def _constant(optimizer: Optimizer, n_steps: int, is_ours: bool) -> Schedule:
     return torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0)
 
@@ -96,44 +92,38 @@ class Optimization(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
         """Check the parameters."""
         check_choice("learning_rate", self.learning_rate, LEARNING_RATES)
         check_number("learning_rate_init", self.learning_rate_init, 0, open_low=True)
-        check_optimizer(self.optimizer)
         if self.max_grad_norm is not None:
             check_number("max_grad_norm", self.max_grad_norm, 0, open_low=True)
+        given = self.optimizer
+        if callable(given):
+            check_takes("optimizer", given, "parameters and a learning rate", 2)
+        elif not self._is_adam:
+            got = repr(given) if isinstance(given, str) else f"<{type(given).__name__}>"
+            raise ValueError(
+                f"optimizer={got} is not known: expected 'adam', or a function (parameters, lr) "
+                "that makes one for each phase, such as torch.optim.SGD"
+            )
+
+    @property
+    def _is_adam(self) -> bool:
+        return isinstance(self.optimizer, str) and self.optimizer == "adam"
 
     def start(
         self, parameters: Sequence[nn.Parameter], factor: float, n_steps: int
     ) -> tuple[Optimizer, Schedule]:
         """Return the optimizer of a phase of `n_steps` steps, and its schedule."""
-        peak = self.learning_rate_init * factor
-        is_name = isinstance(self.optimizer, str)
-        optimizer = (OPTIMIZERS[self.optimizer] if is_name else self.optimizer)(parameters, peak)
+        make = _adam if self._is_adam else self.optimizer
+        optimizer = make(parameters, self.learning_rate_init * factor)
+        name = getattr(make, "__name__", repr(make))
         if not isinstance(optimizer, Optimizer):
             raise ValueError(
-                f"optimizer={_name(self.optimizer)} returned a {type(optimizer).__name__}: "
-                "expected a torch.optim.Optimizer of the parameters that it is given"
+                f"optimizer={name} returned a {type(optimizer).__name__}: expected a "
+                "torch.optim.Optimizer of the parameters that it is given"
             )
         given = {id(p) for p in parameters}
         if not all(id(p) in given for group in optimizer.param_groups for p in group["params"]):
             raise ValueError(
-                f"optimizer={_name(self.optimizer)} returned an optimizer of other parameters: "
-                "make a new one of those that it is given, at each call"
+                f"optimizer={name} returned an optimizer of other parameters: make a new one of "
+                "those that it is given, at each call"
             )
-        return optimizer, LEARNING_RATES[self.learning_rate](optimizer, n_steps, is_name)
-
-
-def check_optimizer(optimizer: Any) -> None:
-    """Check that an optimizer is a name or a factory."""
-    if isinstance(optimizer, str) and optimizer in OPTIMIZERS:
-        return
-    if callable(optimizer):
-        check_takes("optimizer", optimizer, "parameters and a learning rate", 2)
-        return
-    got = repr(optimizer) if isinstance(optimizer, str) else f"<{type(optimizer).__name__}>"
-    raise ValueError(
-        f"optimizer={got} is not known: expected 'adam', or a function (parameters, lr) that "
-        "makes one for each phase, such as torch.optim.SGD"
-    )
-
-
-def _name(optimizer: Any) -> str:
-    return getattr(optimizer, "__name__", repr(optimizer))
+        return optimizer, LEARNING_RATES[self.learning_rate](optimizer, n_steps, self._is_adam)

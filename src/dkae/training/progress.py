@@ -88,22 +88,20 @@ class LogProgress(Callback):
 
     def on_phase_begin(self, trainer: Trainer, phase: Phase) -> None:
         self._start = self._last = time.monotonic()
-        self._n_steps, self._losses = 0, ""
         n_left = phase.n_epochs - trainer.epoch
+        self._n_steps, self._n_wanted, self._losses = 0, n_left * trainer.n_steps, ""
         _tell(f"{phase.name}: epochs to train: {n_left}, of {trainer.n_steps} steps each")
-        self._n_wanted = n_left * trainer.n_steps
 
     def on_step_end(self, trainer: Trainer, phase: Phase) -> None:
         self._n_steps += 1
         now = time.monotonic()
         if now - self._last < self.every_seconds or self._n_steps == self._n_wanted:
             return
-        self._last = now
-        share = self._n_steps / self._n_wanted
-        left = (now - self._start) * (1 / share - 1)
+        self._last, share = now, self._n_steps / self._n_wanted
+        left = _duration((now - self._start) * (1 / share - 1))
         _tell(
             f"{phase.name}: epoch {trainer.epoch + 1} of {phase.n_epochs}, {share:.0%} done, "
-            f"{_duration(left)} left{self._losses}"
+            f"{left} left{self._losses}"
         )
 
     def on_epoch_end(self, trainer: Trainer, phase: Phase, record: Record) -> None:
@@ -117,19 +115,13 @@ class LogProgress(Callback):
 
 
 def _tell(line: str) -> None:
-    if LOGGER.isEnabledFor(logging.INFO) and _has_listener(LOGGER):
+    loggers = [LOGGER, logging.root] if LOGGER.propagate else [LOGGER]
+    handlers = [h for logger in loggers for h in logger.handlers]
+    is_heard = any(not isinstance(handler, logging.NullHandler) for handler in handlers)
+    if is_heard and LOGGER.isEnabledFor(logging.INFO):
         LOGGER.info("%s", line)
     else:
         print(line, file=sys.stderr, flush=True)
-
-
-def _has_listener(logger: logging.Logger | None) -> bool:
-    """Return whether a handler of a logger, or of one above it, does anything."""
-    while logger is not None:
-        if any(not isinstance(handler, logging.NullHandler) for handler in logger.handlers):
-            return True
-        logger = logger.parent if logger.propagate else None
-    return False
 
 
 def _duration(seconds: float) -> str:

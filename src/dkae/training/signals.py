@@ -21,8 +21,8 @@ class Signals:
     """Catches the signals that would end the process; in the main thread, or not at all."""
 
     def __init__(self) -> None:
-        #: The first that came.
-        self.received: int | None = None
+        #: The first that came, 0 if none has.
+        self.received = 0
         self._former: dict[int, Any] = {}
 
     def catch(self) -> None:
@@ -43,17 +43,15 @@ class Signals:
         self._former.clear()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.received is not None:  # the second one
-            self.obey("the step was not finished")
+        if self.received:  # the second one
+            self.obey(number, "the step was not finished")
         self.received = number
 
-    def obey(self, message: str) -> None:
-        """Do what the signal asked for; `message` describes what became of the work."""
-        number, former = self.received, dict(self._former)
-        assert number is not None  # it is called once one came
-        self.received = None
+    def obey(self, number: int, message: str) -> None:
+        """Do what a signal asked for; `message` describes what became of the work."""
+        handler = self._former.get(number)
+        self.received = 0
         self.release()
-        handler = former.get(number)
         if handler is signal.default_int_handler:
             raise KeyboardInterrupt
         if callable(handler):
