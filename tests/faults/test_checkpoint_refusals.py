@@ -73,12 +73,13 @@ def test_the_state_of_other_rows_or_layers(rows, tiny, stopped):
     with pytest.raises(ValueError, match="differs in X: delete the file to start again, or"):
         tiny(max_iter=3).fit(changed, checkpoint=file)
     layers = tiny(random_state=1).fit(rows).network_.layers
-    with pytest.raises(ValueError, match="differs in .*initial weights: delete the file"):
+    with pytest.raises(ValueError, match=r"differs in .*initial weights: delete"):
         tiny(max_iter=3, network=Autoencoder(layers)).fit(rows, checkpoint=file)
     remove_checkpoint(file)
     file = stopped(network=Autoencoder(layers), pretrain_max_iter=1)
     network = Autoencoder(layers, n_pretrained=1)
-    with pytest.raises(ValueError, match=r"stages \('layer 1, layer 2' in the file, 'layer 2' here"):
+    message = r"stages \('layer 1, layer 2' in the file, 'layer 2' here"
+    with pytest.raises(ValueError, match=message):
         tiny(max_iter=3, network=network, pretrain_max_iter=1).fit(rows, checkpoint=file)
 
 
