@@ -24,7 +24,7 @@ Scope = dict[str, Any]
 
 #: Parameters of the machine and of the call, never of a file.
 NEVER = frozenset(
-    {"cache_bytes", "callbacks", "copy", "copy_X", "device", "lower", "memory", "n_jobs", "verbose"}
+    {"cache_bytes", "callbacks", "copy", "copy_X", "device", "memory", "n_jobs", "verbose"}
 )
 
 
@@ -122,7 +122,7 @@ def array(
     """Return the spec of an array whose shape is given in symbols.
 
     ``"?"`` is any size, ``"*row"`` all sizes of a row, and ``"*"`` any number of any sizes; ``"n"``
-    are rows that each new row is compared with, see `Reader`. `kinds` are NumPy's letters for kinds
+    are rows that each new row is compared with, ``"m"`` numbers that are made of each row. `kinds` are NumPy's letters for kinds
     of numbers; entries are at least `low`, and do not reach `below`, a number or a symbol.
     """
 
