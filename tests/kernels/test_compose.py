@@ -64,8 +64,6 @@ def test_a_composed_kernel_takes_and_knows_what_all_its_parts_do():
         assert kernel.knows_new_rows
     for kernel in (known, ideal_kernel([0, 1]), known + named, normalize(known)):
         assert not kernel.knows_new_rows
-    assert not (known + named).needs_rows
-    assert (known + PairwiseKernel("rbf")).needs_rows
     assert (anything + named).depends_on_units
     assert not normalize(anything).depends_on_units
 

@@ -8,7 +8,7 @@ from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels, rbf_kernel
 from sklearn.svm import SVR
 
-from dkae.kernels import PairwiseKernel
+from dkae.kernels import PairwiseKernel, is_fitted
 from dkae.kernels.formulas import FORMULAS, N_MEDIAN_ROWS, choose_gamma
 from dkae.kernels.pairwise import pairwise_names
 
@@ -101,10 +101,12 @@ def test_parameters_that_a_kernel_does_not_have_or_take(name, params, message):
 
 
 def test_only_a_heuristic_needs_rows():
-    assert PairwiseKernel("rbf").needs_rows
-    assert PairwiseKernel("rbf", gamma=None).needs_rows  # their number of features
-    assert not PairwiseKernel("rbf", gamma=0.1).needs_rows
-    assert not PairwiseKernel("linear").needs_rows
+    for learning in (PairwiseKernel("rbf"), PairwiseKernel("rbf", gamma=None)):
+        with pytest.raises(ValueError, match="X"):
+            learning.fit(None)
+        assert not is_fitted(learning)
+    for kernel in (PairwiseKernel("rbf", gamma=0.1), PairwiseKernel("linear")):
+        assert is_fitted(kernel.fit(None))
 
 
 @pytest.mark.parametrize(

@@ -371,7 +371,6 @@ def test_rows_of_kernels(kernel):
             clone(kernel).fit,
             fitted.gram,
             lambda rows: fitted.gram(KERNEL_ROWS, rows),
-            fitted.diag,
             fitted.on,
         ):
             error_of(lambda: call(bad), "X", "Y", "rows", "array", "data", "kernel")  # noqa: B023

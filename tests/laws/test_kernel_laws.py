@@ -100,9 +100,11 @@ def test_it_tells_which_rows_it_knows_and_needs(kernel):
     else:
         with pytest.raises(ValueError, match="row 0 of X is not among the 55 known rows"):
             fitted.gram(new, X)
-    if not kernel.needs_rows:
-        blind = clone(kernel).fit(np.zeros((1, 1), np.float32))
-        np.testing.assert_array_equal(blind.gram(X, Y), fitted.gram(X, Y))
+    try:
+        blind = clone(kernel).fit(None)
+    except (TypeError, ValueError):  # it learns from rows
+        return
+    np.testing.assert_array_equal(blind.gram(X, Y), fitted.gram(X, Y))
 
 
 @every_kernel

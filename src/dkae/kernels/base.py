@@ -9,7 +9,6 @@ Rows may be on a disk, in any array with shape, dtype and indexing: those of a b
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -41,23 +40,6 @@ def vectors(X: Any) -> Any:
     return X.flattened() if isinstance(X, RowArray) else X.reshape(len(X), -1)
 
 
-def check_kernel(kernel: Any) -> Kernel:
-    """Return a kernel if it is one."""
-    if isinstance(kernel, Kernel):
-        return kernel
-    raise TypeError(
-        f"kernel is a {type(kernel).__name__}: kernels are made of kernels, pass one of "
-        "dkae.kernels, such as PairwiseKernel('rbf') or FunctionKernel(function)"
-    )
-
-
-def fitted(kernel: Kernel, X: Any, y: object) -> Kernel:
-    """Return a fitted kernel as it is, and a fitted copy of any other."""
-    check_kernel(kernel)
-    # A shallow copy: scikit-learn's clone would unfit the parts of a sum or product.
-    return kernel if kernel.__sklearn_is_fitted__() else copy.copy(kernel).fit(X, y)
-
-
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
     """A kernel function κ(x, y), with parameters in scikit-learn's convention."""
 
@@ -69,8 +51,6 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
     knows_new_rows: ClassVar[bool] = True
     #: Whether `towards` computes it by a formula in torch.
     has_formula: ClassVar[bool] = False
-    #: Whether `fit` must see rows: not if nothing is learned, or everything is a parameter.
-    needs_rows: ClassVar[bool] = True
     #: Whether the units of features change it: a feature with large numbers then hides the others.
     depends_on_units: ClassVar[bool] = False
 
@@ -82,8 +62,11 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyp
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
         """Return the matrix κ(x_i, y_j); `Y` is None if it is `X` itself."""
 
-    def fit(self, X: Floats, y: object = None) -> Self:
-        """Learn parameters from the data, such as a bandwidth. Most kernels learn nothing."""
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Learn parameters from the data, such as a bandwidth.
+
+        Most kernels learn nothing; those do not look at `X`, which may be None.
+        """
         return self
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -6,6 +6,7 @@ them too: ``0.3 * a + b`` and ``a * b``.
 
 from __future__ import annotations
 
+import copy
 import operator
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkae._support.checks import check_number, check_sequence
 from dkae.grams import CombinedGram, Floats, Gram, RowsGram, finite_float32
-from dkae.kernels.base import Kernel, RowsFunction, check_kernel, fitted
+from dkae.kernels.base import Kernel, RowsFunction
 
 
 def normalize(kernel: Kernel) -> NormalizedKernel:
@@ -33,7 +34,7 @@ class ComposedKernel(Kernel):
         """The kernels that it is made of, as they were passed."""
         kernels = getattr(self, "kernels", None)
         given = [self.kernel] if kernels is None else check_sequence("kernels", kernels)
-        return [check_kernel(kernel) for kernel in given]
+        return [_check_kernel(kernel) for kernel in given]
 
     @property
     def takes_missing(self) -> bool:  # type: ignore[override]
@@ -42,10 +43,6 @@ class ComposedKernel(Kernel):
     @property
     def knows_new_rows(self) -> bool:  # type: ignore[override]
         return all(kernel.knows_new_rows for kernel in self.parts)
-
-    @property
-    def needs_rows(self) -> bool:  # type: ignore[override]
-        return any(kernel.needs_rows for kernel in self.parts)
 
     @property
     def depends_on_units(self) -> bool:  # type: ignore[override]
@@ -65,7 +62,7 @@ class _Combination(ComposedKernel):
         kernels = check_sequence("kernels", self.kernels)
         if not kernels:
             raise ValueError("kernels is empty: pass at least one")
-        self.kernels_ = [fitted(kernel, X, y) for kernel in kernels]
+        self.kernels_ = [_fitted(kernel, X, y) for kernel in kernels]
         return self
 
     def evaluate(self, X: Any, Y: Any) -> Any:
@@ -98,8 +95,10 @@ class SumKernel(_Combination):
                 f"weights has {len(weights)} entries for {len(kernels)} kernels: pass as many"
             )
         # With a negative weight the sum need not be positive semi-definite.
-        self.weights_ = [np.float32(check_number("each of weights", w, 0)) for w in weights]
-        return super().fit(X, y)
+        numbers = [np.float32(check_number("each of weights", w, 0)) for w in weights]
+        super().fit(X, y)
+        self.weights_ = numbers
+        return self
 
     def _combine(self, *blocks: Floats) -> Floats:
         return reduce(operator.add, map(operator.mul, self.weights_, blocks))
@@ -125,7 +124,7 @@ class NormalizedKernel(ComposedKernel):
         self.kernel = kernel
 
     def fit(self, X: Any, y: object = None) -> Self:
-        self.kernel_ = fitted(self.kernel, X, y)
+        self.kernel_ = _fitted(self.kernel, X, y)
         return self
 
     def evaluate(self, X: Any, Y: Any) -> Any:
@@ -139,6 +138,23 @@ class NormalizedKernel(ComposedKernel):
         (gram,) = _grams([self.kernel_], X, cache_bytes)
         factors = RowsGram(_inverse_roots(gram), _outer, str(self))
         return CombinedGram([gram, factors], _multiply, self)
+
+
+def _check_kernel(kernel: Any) -> Kernel:
+    """Return a kernel if it is one."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    raise TypeError(
+        f"kernel is a {type(kernel).__name__}: kernels are made of kernels, pass one of "
+        "dkae.kernels, such as PairwiseKernel('rbf') or FunctionKernel(function)"
+    )
+
+
+def _fitted(kernel: Kernel, X: Any, y: object) -> Kernel:
+    """Return a fitted kernel as it is, and a fitted copy of any other."""
+    _check_kernel(kernel)
+    # A shallow copy: scikit-learn's clone would unfit the parts of a sum or product.
+    return kernel if kernel.__sklearn_is_fitted__() else copy.copy(kernel).fit(X, y)
 
 
 def _grams(kernels: Sequence[Kernel], X: Any, cache_bytes: float | None) -> list[Gram]:

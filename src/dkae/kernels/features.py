@@ -123,8 +123,6 @@ class TransformerKernel(FeatureKernel):
         not even by ``sklearn.base.clone``.
     """
 
-    needs_rows = False
-
     def __init__(self, transformer: Any) -> None:
         self.transformer = transformer
 

@@ -68,10 +68,6 @@ class ForestKernel(FeatureKernel):
         return ForestKernel(**self.get_params(deep=False))
 
     @property
-    def needs_rows(self) -> bool:  # type: ignore[override]
-        return self.forest is None
-
-    @property
     def has_features(self) -> bool:  # type: ignore[override]
         # Φ has a column for each node, and only forests of scikit-learn tell their nodes.
         forest = getattr(self, "forest_", self.forest)

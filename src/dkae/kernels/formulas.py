@@ -44,6 +44,8 @@ from dkae._support.arrays import check_magnitude, largest_entry, naming, real_nu
 from dkae._support.checks import check_choice, check_number
 from dkae._support.devices import float32_math
 from dkae.grams import Floats, finite_float32, sample_rows
+from dkae.kernels.base import vectors
+from dkae.rows import as_rows
 
 Tensors = tuple[Tensor, ...]
 
@@ -168,7 +170,7 @@ def values_in_torch(
 # --- γ -------------------------------------------------------------------------------------------
 
 
-def choose_gamma(gamma: str | float | None, metric: str, X: Floats) -> float | None:
+def choose_gamma(gamma: str | float | None, metric: str, X: Any) -> float | None:
     r"""Return γ for the kernel `metric`, or None if that kernel has no γ.
 
     Parameters
@@ -182,7 +184,7 @@ def choose_gamma(gamma: str | float | None, metric: str, X: Floats) -> float | N
     metric : str
         The name of the kernel.
     X : array of shape (n_samples, n_features)
-        Rows.
+        Rows, in memory or on a disk; they are not read if γ is a number.
     """
     if isinstance(gamma, str):
         check_choice("gamma", gamma, ("median", "scale"))
@@ -190,11 +192,12 @@ def choose_gamma(gamma: str | float | None, metric: str, X: Floats) -> float | N
         gamma = check_number("gamma", gamma, 0, open_low=True)
     if "gamma" not in FORMULAS[metric].params:
         return None
+    if isinstance(gamma, float):
+        return gamma
+    rows = vectors(as_rows(X))
     if gamma == "median":
-        return _median_gamma(FORMULAS[metric], X)
-    if gamma == "scale":
-        return _scale_gamma(X)
-    return 1.0 / _checked(X[:1]).shape[1] if gamma is None else float(gamma)
+        return _median_gamma(FORMULAS[metric], rows)
+    return _scale_gamma(rows) if gamma == "scale" else 1.0 / _checked(rows[:1]).shape[1]
 
 
 def _median_gamma(formula: Formula, X: Floats) -> float:

@@ -37,7 +37,6 @@ class KnownRowsKernel(Kernel):
     """A kernel with values for known rows only, found by their content, or else by position."""
 
     knows_new_rows: ClassVar[bool] = False
-    needs_rows: ClassVar[bool] = False
     rows: Any
     #: The known rows' values, labels or rows of a matrix, and what these are in error messages.
     _values: NDArray[Any]

@@ -70,19 +70,13 @@ class PairwiseKernel(Kernel):
         return FORMULAS[check_choice("kernel", self.metric, FORMULAS)]
 
     @property
-    def needs_rows(self) -> bool:  # type: ignore[override]  # only a heuristic, or 1 / n_features
-        return "gamma" in self._formula.params and (
-            self.gamma is None or isinstance(self.gamma, str)
-        )
-
-    @property
     def has_formula(self) -> bool:  # type: ignore[override]
         # A subclass may compute something else.
         return type(self) is PairwiseKernel and self._formula.quantity.prepare is not None
 
-    def fit(self, X: Floats, y: object = None) -> Self:
+    def fit(self, X: Any, y: object = None) -> Self:
         self.check_params()
-        self.gamma_ = choose_gamma(self.gamma, self.metric, vectors(as_rows(X)))
+        self.gamma_ = choose_gamma(self.gamma, self.metric, X)
         return self
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
@@ -141,8 +135,6 @@ class FunctionKernel(Kernel):
     Unlike scikit-learn's kernel callables it takes whole arrays, not single rows: one call a batch.
     """
 
-    needs_rows = False
-
     def __init__(
         self, function: Callable[..., Any], params: Mapping[str, Any] | None = None
     ) -> None:
@@ -162,7 +154,6 @@ class GaussianProcessKernel(Kernel):
     """A kernel of ``sklearn.gaussian_process.kernels``, sums and products included."""
 
     takes_missing = False
-    needs_rows = False
 
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
