@@ -416,12 +416,10 @@ def test_tables_come_out_if_they_are_asked_for(name, fitted):
     frame = pd.DataFrame(X).add_prefix("feature")
     model = make(name).set_output(transform="pandas").fit(frame)
     codes = model.transform(frame)
-    names = [f"{type(model).__name__.lower()}{i}" for i in range(WIDTH)]
-    assert list(codes.columns) == names == list(model.get_feature_names_out())
-    assert list(model.feature_names_in_) == list(frame.columns)
+    np.testing.assert_array_equal(codes.to_numpy(), fitted[name].transform(X))
+    assert list(codes.columns) == [f"{type(model).__name__.lower()}{i}" for i in range(WIDTH)]
     assert model.inverse_transform(codes).shape == X.shape
     assert model.gram(frame).shape == (N, N)
-    np.testing.assert_array_equal(codes.to_numpy(), fitted[name].transform(X))
 
 
 SAID = {
