@@ -12,6 +12,7 @@ held before, the posteriors included. Prints ratios with verdicts, and writes
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from typing import Any
 
 import numpy as np
 from measuring import make_parser, save, start_peak, status, timed
+from numpy.typing import NDArray
 from scipy import sparse
 
 N_COMPONENTS = 128
@@ -144,14 +146,15 @@ def compare(n_rows: int | None, mixtures: int) -> dict[str, Any]:
     }
 
 
+def _pixels(path: Path) -> NDArray[np.float32]:
+    with gzip.open(path) as file:  # the header has 16 bytes
+        pixels = np.frombuffer(file.read(), np.uint8, offset=16)
+    return pixels.reshape(-1, 784) / np.float32(255)
+
+
 def at_full_size(mnist: Path) -> dict[str, Any]:
     """Measure ours on all 60,000 training rows, with 10,000 new ones."""
-    from dkae.datasets import read_idx
-
-    train, new = (
-        read_idx(mnist / f"{part}-images-idx3-ubyte.gz").reshape(-1, 784).astype(np.float32) / 255
-        for part in ("train", "t10k")
-    )
+    train, new = (_pixels(mnist / f"{part}-images-idx3-ubyte.gz") for part in ("train", "t10k"))
     with TemporaryDirectory() as folder:
         save_posteriors(folder, train, new)
         result = measure("ours", folder)

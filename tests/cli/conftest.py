@@ -23,7 +23,6 @@ def folder(rows, tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("inputs")
     np.save(folder / "rows.npy", rows)
-    np.savez(folder / "two.npz", rows=rows, gram=rows @ rows.T)
     np.save(folder / "gram.npy", rows @ rows.T)
     columns = dict(zip(NAMES, rows.T, strict=True))
     columns = dict(reversed(columns.items()))

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from dkae import DeepKernelizedAutoencoder
 from dkae.cli import main
 
-TINY = ["--components", "4", "--max-iter", "1", "--steps-per-epoch", "5", "--quiet"]
+TINY = ["--components", "4", "--max-iter", "1", "--set", "steps_per_epoch=5", "--quiet"]
 NAMES = ["length", "width, cm", "größe", "mass"]
 BESIDE = ["--index", "id", "--label", "kind"]
 COMMANDS = sorted(main.commands)

@@ -94,7 +94,7 @@ def test_what_was_written_stays_if_nobody_reads_what_is_said(folder, tmp_path, m
     def broken(*args, **kwargs):
         raise BrokenPipeError
 
-    monkeypatch.setattr("dkae.cli.models.click.echo", broken)
+    monkeypatch.setattr("dkae.cli.options.click.echo", broken)
     out = tmp_path / "codes.npy"
     run("transform", folder / "model.safetensors", folder / "rows.npy", "-o", out)
     assert np.load(out).shape == (40, 4)

@@ -56,9 +56,3 @@ def test_text_of_a_file_cannot_move_the_cursor(state, tmp_path, monkeypatch):
     assert "tensors    1, of 6 numbers" in printed
     assert {c for c in printed if not c.isprintable()} <= {"\n"}
     assert max(map(len, printed.splitlines()[3:]), default=0) < 100
-
-
-def test_a_file_that_is_no_model_is_one_line(tmp_path):
-    (tmp_path / "m").write_bytes(b"hello")
-    assert "is not a dkae file" in fail("info", tmp_path / "m")
-    assert "there is no model file" in fail("info", tmp_path / "none")

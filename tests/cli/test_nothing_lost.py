@@ -12,7 +12,7 @@ from dkae import DeepKernelizedAutoencoder
 from tests.cli.helpers import TINY, fail, run, succeed
 from tests.tables.helpers import full_disk
 
-NAMES = ["rows.npy", "two.npz", "gram.npy", "clean.tsv", "model.safetensors"]
+NAMES = ["rows.npy", "gram.npy", "clean.tsv", "model.safetensors"]
 #: Calls that read a file, and the file; OUT stands for it as a user may write it.
 READING = [
     ("fit rows.npy --checkpoint new.safetensors", "new.safetensors"),
@@ -68,7 +68,6 @@ def test_a_file_that_is_read_is_never_replaced(text, name, here, no_training):
     "call",
     [
         "rows.npy --checkpoint rows.npy",
-        "two.npz:rows --checkpoint two.npz",
         "rows.npy --gram gram.npy --checkpoint gram.npy",
         "rows.npy --checkpoint ./new.safetensors",
     ],
@@ -179,7 +178,7 @@ def test_a_full_disk_is_named_and_costs_nothing(ending, here):
 
 @pytest.mark.parametrize("ending", [".npy", ".csv", ".parquet"])
 def test_a_late_error_leaves_the_old_file(ending, here, monkeypatch):
-    monkeypatch.setattr("dkae.tables.reader.N_PIECE_NUMBERS", 20)
+    monkeypatch.setattr("dkae.tables.table.N_PIECE_NUMBERS", 20)
     rows = np.load("rows.npy")
     rows[31, 2] = np.nan
     np.save("bad.npy", rows)

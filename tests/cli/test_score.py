@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import r2_score
 from sklearn.metrics.pairwise import rbf_kernel
 
-from dkae import load
+from dkae import KernelPCA, load, save
 from dkae.baselines import compare_with_baselines
 from tests.cli.helpers import fail, succeed
 
@@ -41,7 +41,7 @@ def test_score_equals_independent_numbers(source, folder, rows, model):
 def test_gaps_do_not_count(scale, folder):
     """Errors are those of the known entries, and the variance too; baselines see gaps filled."""
     saved, data = folder / "gaps.safetensors", np.load(folder / "gaps.npy") / np.float32(scale)
-    args = "score", saved, folder / "gaps.npy", "--baselines", "--scale", scale
+    args = "score", saved, folder / "gaps.npy", "--baselines", folder / "gaps.npy", "--scale", scale
     printed = json.loads(succeed(*args).stdout)
     model = load(saved)
     error = (model.inverse_transform(model.transform(data)) - data) ** 2
@@ -54,7 +54,7 @@ def test_gaps_do_not_count(scale, folder):
 def test_score_with_baselines_equals_the_python_api(folder, rows, model, tmp_path):
     np.save(tmp_path / "train.npy", train := rows[::2] + 0.1)
     args = "score", folder / "model.safetensors", folder / "rows.npy", "--baselines"
-    printed = json.loads(succeed(*args, "--train", tmp_path / "train.npy").stdout)
+    printed = json.loads(succeed(*args, tmp_path / "train.npy").stdout)
     expected = [row._asdict() for row in compare_with_baselines(model, rows, train)]
     assert [row["name"] for row in printed["baselines"]] == [row["name"] for row in expected]
     for row, other in zip(printed["baselines"], expected, strict=True):
@@ -69,10 +69,19 @@ def test_score_with_a_gram(folder, rows, model):
     assert printed["alignment"] == pytest.approx(cosine(P, C), rel=1e-6)
 
 
+@pytest.mark.parametrize(("center", "n_lines"), [(True, 1), (False, 0)])
+def test_centred_codes_have_another_measure(center, n_lines, folder, rows, tmp_path):
+    saved = tmp_path / "m.safetensors"
+    save(KernelPCA(2, center=center).fit(rows), saved)
+    result = succeed("score", saved, folder / "rows.npy")
+    printed = json.loads(result.stdout)
+    assert (printed["alignment"] < printed["constant_kernel"]) == center
+    assert result.stderr.count("judge them by centered_alignment") == n_lines
+
+
 def test_wrong_calls(folder, tmp_path):
     np.save(tmp_path / "wide.npy", np.ones((9, 9)))
     args = "score", folder / "model.safetensors", folder / "rows.npy"
-    assert "--train is for --baselines, which is missing" in fail(*args, "--train", "digits")
-    line = fail(*args, "--baselines", "--train", tmp_path / "wide.npy")
+    line = fail(*args, "--baselines", tmp_path / "wide.npy")
     assert "train has rows of" in line or "9 features" in line
     assert "gram has shape (40, 4)" in fail(*args, "--gram", folder / "rows.npy")

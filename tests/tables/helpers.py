@@ -7,8 +7,8 @@ import pytest
 from dkae.tables import TableReader
 
 
-def read_table(source, *args, **wishes):
-    return TableReader(str(source), *args, **wishes).read()
+def read_table(source, **wishes):
+    return TableReader(str(source), **wishes).read()
 
 
 @contextlib.contextmanager

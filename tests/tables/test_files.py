@@ -4,7 +4,6 @@ import gzip
 import io
 import pickle
 import struct
-import zipfile
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -18,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from dkae.datasets import DataFileError, load_mnist20k
-from dkae.tables import Layout, TableReader
+from dkae.datasets import load_mnist20k
+from dkae.tables import TableReader
 from tests.tables.helpers import read_table
 
 
@@ -63,7 +62,7 @@ def test_pandas_writes_what_is_read(ending, tmp_path):
         frame.to_parquet(path)
     else:
         frame.to_csv(path, index=False, sep="\t" if ending == ".tsv" else ",")
-    table = read_table(str(path), Layout(index="id"))
+    table = read_table(str(path), index="id")
     np.testing.assert_array_equal(table.rows, frame[["a", "yes"]].to_numpy(np.float32))
     assert list(table.index.values) == list(frame["id"])
 
@@ -96,7 +95,7 @@ BAD_FIELDS = {
 def test_the_row_and_the_column_are_named(text, tmp_path, monkeypatch):
     monkeypatch.setattr("dkae.tables.arrow.BLOCK_BYTES", 1000)
     for name, content in (("t.csv", text.encode()), ("t.csv.gz", gzip.compress(text.encode()))):
-        with pytest.raises(DataFileError, match=rf"{name}, {BAD_FIELDS[text]}"):
+        with pytest.raises(ValueError, match=rf"{name}, {BAD_FIELDS[text]}"):
             list(TableReader(write(tmp_path / name, content)))
 
 
@@ -130,33 +129,25 @@ def test_all_kinds_of_numbers_in_parquet(tmp_path):
 )
 def test_a_column_of_parquet_is_named(column, message, tmp_path):
     pq.write_table(pa.table({"a": [1, 2], "b": column}), tmp_path / "t.parquet", row_group_size=1)
-    with pytest.raises(DataFileError, match=rf"t\.parquet, {message}"):
+    with pytest.raises(ValueError, match=rf"t\.parquet, {message}"):
         read_table(str(tmp_path / "t.parquet"))
 
 
-@pytest.mark.parametrize(
-    ("index", "name", "values"),
-    [
-        (pd.RangeIndex(2), None, None),
-        (pd.Index(["x", "y"], name="id"), "id", ["x", "y"]),
-        (pd.Index([5, 9]), "index", [5, 9]),
-        (pd.CategoricalIndex(["x", "y"], name="id"), "id", ["x", "y"]),
-    ],
-    ids=["row numbers", "named", "unnamed", "categories"],
-)
-def test_the_index_that_pandas_stores_is_the_index(index, name, values, tmp_path):
-    pd.DataFrame({"a": [1, 2]}, index=index).to_parquet(tmp_path / "t.parquet")
-    table = read_table(str(tmp_path / "t.parquet"))
-    assert table.names == ["a"]
-    assert (table.index and table.index.name) == name
-    assert (table.index and list(table.index.values)) == values
-    if name == "id":
-        assert read_table(str(tmp_path / "t.parquet"), Layout(columns="a")).index is None
+def test_the_index_of_pandas_is_a_column(tmp_path):
+    """Row numbers must be named as the index, so that they do not become a feature in silence."""
+    path, frame = tmp_path / "t.parquet", pd.DataFrame({"a": [1, 2, 3]})
+    frame.to_parquet(path)
+    assert read_table(path).names == ["a"]
+    frame.set_index(pd.Index(["x", "y", "z"], name="id")).to_parquet(path)
+    assert list(read_table(path, index="id").index.values) == ["x", "y", "z"]
+    frame.set_index(pd.Index([5, 9, 1])).to_parquet(path)
+    with pytest.raises(ValueError, match=r"column 1 has no name .* pandas .*: pass --index 1"):
+        read_table(path)
+    assert read_table(path, index="1").names == ["a"]
 
 
-def test_odd_metadata_of_pandas_is_no_index(tmp_path):
-    odd = '{"index_columns": 3}', '{"index_columns": [3, {}, "no"]}', "[" * 9**5
-    for metadata in ("", "{", "[]", "3", *odd):
+def test_odd_metadata_of_pandas_does_no_harm(tmp_path):
+    for metadata in ("", "{", "[]", '{"index_columns": [3, {}, "no"]}', "[" * 9**5):
         table = pa.table({"a": [1, 2]}).replace_schema_metadata({"pandas": metadata})
         pq.write_table(table, tmp_path / "t.parquet")
         found = read_table(tmp_path / "t.parquet")
@@ -165,18 +156,8 @@ def test_odd_metadata_of_pandas_is_no_index(tmp_path):
 
 # --- arrays --------------------------------------------------------------------------------------
 
-IDX = bytes([0, 0, 8, 3]) + struct.pack(">3I", 2, 2, 3) + bytes(range(12))
 
-
-def test_arrays_by_name_or_file(tmp_path):
-    array = np.arange(6.0).reshape(2, 3)
-    np.savez(tmp_path / "a.npz", array)
-    np.savez_compressed(tmp_path / "two.npz", first=array, second=array + 1)
-    np.testing.assert_array_equal(read_table(str(tmp_path / "a.npz")).rows, array)
-    np.testing.assert_array_equal(read_table(f"{tmp_path / 'two.npz'}:second").rows, array + 1)
-    for content in (IDX, gzip.compress(IDX)):
-        source = write(tmp_path / "images-idx3-ubyte", content)
-        np.testing.assert_array_equal(read_table(source).rows, np.arange(12).reshape(2, 6))
+def test_built_in_data_sets():
     np.testing.assert_array_equal(read_table("digits").rows, load_digits().data / 16)
     mnist = load_mnist20k(scaled=True)
     np.testing.assert_array_equal(read_table("mnist20k:test").rows, mnist.data[mnist.test])
@@ -184,7 +165,7 @@ def test_arrays_by_name_or_file(tmp_path):
 
 def test_label_and_index_of_an_array(tmp_path):
     np.save(tmp_path / "a.npy", np.arange(6.0).reshape(2, 3))
-    table = read_table(str(tmp_path / "a.npy"), Layout(label="2", index="0"))
+    table = read_table(str(tmp_path / "a.npy"), label="2", index="0")
     assert (table.rows.tolist(), table.labels().tolist()) == ([[1], [4]], [2, 5])
 
 
@@ -193,20 +174,20 @@ def test_the_row_of_an_array_is_named(value, tmp_path):
     rows = np.zeros((9, 3))
     rows[7, 2] = value
     np.save(tmp_path / "a.npy", rows)
-    for layout, column in ((Layout(), 2), (Layout(columns="2"), 2)):
-        with pytest.raises(DataFileError, match=rf"a\.npy, row 7 \(from 0\), column {column}: "):
-            list(TableReader(str(tmp_path / "a.npy"), layout))
+    for layout in ({}, {"columns": "2"}):
+        with pytest.raises(ValueError, match=r"a\.npy, row 7 \(from 0\), column 2: "):
+            list(TableReader(str(tmp_path / "a.npy"), **layout))
 
 
 def test_a_file_that_is_cut_while_it_is_read(tmp_path, monkeypatch):
     """Reading beyond its end would end the process."""
-    monkeypatch.setattr("dkae.tables.reader.N_PIECE_NUMBERS", 100)
+    monkeypatch.setattr("dkae.tables.table.N_PIECE_NUMBERS", 100)
     np.save(tmp_path / "a.npy", np.zeros((9000, 3)))
     pieces = iter(TableReader(str(tmp_path / "a.npy")))
     next(pieces)
     with (tmp_path / "a.npy").open("r+b") as file:
         file.truncate(5000)
-    with pytest.raises(DataFileError, match=r"a\.npy was truncated while it was read"):
+    with pytest.raises(ValueError, match=r"a\.npy was truncated while it was read"):
         next(pieces)
 
 
@@ -217,15 +198,6 @@ def saved(array, **options):
     """Return the bytes of a file .npy."""
     buffer = io.BytesIO()
     np.save(buffer, array, **options)
-    return buffer.getvalue()
-
-
-def archive(**members):
-    """Return the bytes of an archive; a member may be anything."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in members.items():
-            file.writestr(f"{name}.npy", content)
     return buffer.getvalue()
 
 
@@ -267,19 +239,14 @@ UNUSABLE = {
     "cut.npy": (NUMBERS[:-1], "not a NumPy file of numbers .mmap length"),
     "pickle.npy": (pickle.dumps(Bomb()), "not a NumPy file"),
     "objects.npy": (saved(BOMB, allow_pickle=True), "not a NumPy file"),
-    "text.npy": (saved(np.array([["a"] * 6] * 9)), "type <U1: expected numbers"),
-    "complex.npy": (saved(np.ones((9, 6)) * 1j), "type complex128: expected numbers"),
+    "text.npy": (saved(np.array([["a"] * 6] * 9)), "array of <U1 .*: expected rows of numbers"),
+    "complex.npy": (saved(np.ones((9, 6)) * 1j), "array of complex128 .*: expected rows"),
     "scalar.npy": (saved(np.float32(3)), r"shape \(\): expected rows"),
     "vector.npy": (saved(np.ones(3)), r"shape \(3,\): expected rows"),
     "announced.npy": (announcing(10**9, 10**6), "not a NumPy file"),
     "overflow.npy": (announcing(2**63, 2), "not a NumPy file"),
-    "objects.npz": (archive(a=saved(BOMB, allow_pickle=True)), "not a NumPy file"),
-    "damaged.npz": (archive(a=NUMBERS)[:-9], "not a NumPy file"),
-    "no_array.npz": (archive(a=b"hello"), "expected numbers|not a NumPy file"),
-    "no_member.npz": (archive(), "holds 0 arrays"),
-    "several.npz": (archive(a=NUMBERS, b=NUMBERS), r"holds 2 arrays \(a, b\): name one, such as"),
-    "empty.idx": (b"", "is truncated"),
-    "no_image.idx": (bytes([0, 0, 8, 3]) + struct.pack(">3I", 0, 2, 2), "expected rows"),
+    "archive.npy": (b"PK\3\4" + bytes(99), "not a NumPy file"),
+    "rows.npz": (b"PK\3\4", "has the ending '.npz': expected .npy"),
     "rows.txt": (b"1,2\n", "has the ending '.txt': expected .npy"),
 }
 
@@ -289,49 +256,31 @@ UNUSABLE = {
 def test_an_unusable_file_is_named(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     content, message = UNUSABLE[name]
-    with pytest.raises(DataFileError, match=rf"(?s){name}.*{message}"):
+    with pytest.raises(ValueError, match=rf"(?s){name}.*{message}"):
         read_table(write(tmp_path / name, content))
     assert not Path("exploded").exists()
 
 
-@pytest.mark.parametrize("name", ["no.npy", "no.npz:key", "no.csv", "no.parquet", "."])
+@pytest.mark.parametrize("name", ["no.npy", "no.csv", "no.parquet", "."])
 def test_a_missing_file_is_named(name):
-    with pytest.raises(FileNotFoundError, match=rf"{name} is neither a file nor a data set"):
+    with pytest.raises(FileNotFoundError, match=rf"{name} is neither .* nor a data set .digits, "):
         read_table(name)
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("digts", r"did you mean 'digits'\?"),
-        ("mnist20k:tset", r"did you mean 'mnist20k:test'\?"),
-        ("digits:train", r"neither a file nor a data set .digits, mnist20k, .*\?"),
-        ("a.npz:b", "a.npz holds no array 'b': expected one of a"),
-    ],
-)
-def test_an_unknown_data_set_or_array_is_named(source, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.savez("a.npz", a=np.ones((2, 2)))
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
-        read_table(source)
 
 
 def test_without_pyarrow_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("dkae.tables.arrow.find_spec", lambda name: None)
     for name in ("t.csv", "t.parquet"):
-        with pytest.raises(DataFileError, match=rf"{name} needs pyarrow: pip install 'dkae\[table"):
+        with pytest.raises(ValueError, match=rf"{name} needs pyarrow: pip install 'dkae\[table"):
             read_table(write(tmp_path / name, b"a,b\n1,2\n"))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    content=st.binary(max_size=200), name=st.sampled_from(["a.csv", "a.tsv.gz", "a.npz", "a.npy"])
-)
+@given(content=st.binary(max_size=200), name=st.sampled_from(["a.csv", "a.tsv.gz", "a.npy"]))
 def test_garbage_is_rows_or_an_error_of_the_file(content, name, tmp_path):
     source = write(tmp_path / name, gzip.compress(content) if name.endswith("gz") else content)
     message = ""
     try:
         assert read_table(source, gaps=True).rows.dtype.kind in "biuf"
-    except DataFileError as error:
+    except ValueError as error:
         message = str(error)
     assert not message or name in message

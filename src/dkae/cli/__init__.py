@@ -11,12 +11,10 @@ import click
 
 from dkae import __version__
 from dkae._support.threads import calm_spinning
-from dkae.cli.commands import denoise, interpolate, inverse, transform
+from dkae.cli.commands import denoise, info, interpolate, inverse, score, transform
 from dkae.cli.errors import Interrupted, clear_errors
 from dkae.cli.fit import fit
-from dkae.cli.info import info
 from dkae.cli.options import check_output, example, force_option, refuse_input
-from dkae.cli.score import score
 
 __all__ = ["Interrupted", "check_output", "example", "force_option", "main", "refuse_input"]
 

@@ -28,6 +28,8 @@ def clear_errors() -> Iterator[None]:
         with warnings.catch_warnings():
             # Columns are matched by name when a table is read; models get arrays.
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            # A command does not save a model that has learned only a part.
+            warnings.filterwarnings("ignore", message="training was interrupted")
             warnings.showwarning = _show_warning  # type: ignore[assignment]  # takes any
             yield
     except KeyboardInterrupt:

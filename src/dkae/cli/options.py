@@ -1,4 +1,4 @@
-"""Options that commands share, checks of the files that they write, and examples in the help.
+"""What commands share: options, models, and the files that they read and write.
 
 No file is overwritten without --force. A file that the same command reads, or resumes from, is
 never overwritten.
@@ -7,29 +7,32 @@ never overwritten.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dkae._support.files import check_writable
+from dkae.files import check_writable
+
+if TYPE_CHECKING:
+    from dkae.tables import Table, TableReader
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 MODEL = click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
-DATA_HELP = """DATA is a file (.csv, .tsv, .parquet, .npy, .npz, file.npz:name, IDX) or a built-in
-data set: mnist20k, mnist20k:train, mnist20k:validation, mnist20k:test, digits. A first line of a
-.csv or .tsv file is its header if it has no number in it."""
+DATA_HELP = """DATA is a file (.csv, .tsv, .parquet, .npy) or a built-in data set: mnist20k,
+mnist20k:train, mnist20k:validation, mnist20k:test, digits. A first line of a .csv or .tsv file is
+its header if it has no number in it."""
 
-#: The fate of label and index in the output of most commands.
-COPIED = {"label": "copied to a table as its last column", "index": "copied as its first"}
 #: Endings of files of rows.
-ROW_ENDINGS = (".npy", ".csv", ".tsv", ".tab", ".parquet")
+ROW_ENDINGS = (".npy", ".csv", ".tsv", ".parquet")
 #: For click, which names the option before the problem.
 _OUT = "'-o' / '--out'"
+
+# --- options -------------------------------------------------------------------------------------
 
 
 def example(*commands: str, note: str = "") -> str:
@@ -37,21 +40,19 @@ def example(*commands: str, note: str = "") -> str:
     return "\n\n".join(["\b\nExample:\n" + "\n".join(f"  {c}" for c in commands), note])
 
 
-def column_options(label: str = "", index: str = "") -> Callable[[Command], Command]:
-    """Add --columns, --drop, --label and --index.
+def options(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Add several options, which the help shows in this order."""
+    return lambda command: reduce(lambda f, option: option(f), reversed(decorators), command)
 
-    The arguments describe how the label and the index are treated, which are not features.
-    """
-    columns = "such as a,b,c, by name or by position from 0"
-    texts = {
-        "columns": f"The features, {columns}.",
-        "drop": f"Columns that are no features, {columns}.",
-        "label": f"Column of labels: no feature{label and ', but ' + label}.",
-        "index": f"Column that identifies the rows: no feature{index and ', but ' + index}.",
-    }
-    options = [click.option(f"--{name}", help=text) for name, text in texts.items()]
-    return lambda command: reduce(lambda f, option: option(f), reversed(options), command)
 
+column_options = options(
+    click.option("--columns", help="The features, such as a,b,c, by name or by position from 0."),
+    click.option("--drop", help="Columns that are no features, such as a,b,c."),
+    click.option(
+        "--label", help="Column that is no feature: labels to fit, or copied as the last column."
+    ),
+    click.option("--index", help="Column that is no feature: copied as the first column."),
+)
 
 scale_option = click.option(
     "--scale",
@@ -84,15 +85,18 @@ def output(endings: Sequence[str], *, kept: Sequence[str] = ()) -> Callable[[Com
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def checked(*, force: bool, **options: Any) -> Any:
+        def checked(*, force: bool, **given: Any) -> Any:
             for name in ("out", *kept):
                 _check_other_files(click.get_current_context(), name)
-            check_output(options["out"], force=force)
-            return command(**options)
+            check_output(given["out"], force=force)
+            return command(**given)
 
         return out(force_option(checked))  # type: ignore[return-value]
 
     return decorate
+
+
+# --- files that are written ----------------------------------------------------------------------
 
 
 def check_output(path: Path, *, force: bool) -> None:
@@ -126,11 +130,47 @@ def _check_other_files(context: click.Context, name: str) -> None:
 
 def _is_same_file(path: Path, source: str | Path) -> bool:
     """Return whether two paths lead to one file, by links or another spelling."""
-    stem, _, key = str(source).partition(".npz:")
-    source = f"{stem}.npz" if key else source
     try:
         return path.samefile(source)
     except FileNotFoundError:  # such as two files that are yet to be written
         return os.path.realpath(path) == os.path.realpath(source)
     except (OSError, ValueError):  # not a possible name
         return False
+
+
+def write(out: Path, tables: Iterable[Table], what: str) -> None:
+    """Write tables below each other; the file appears when it is complete."""
+    from dkae.tables import write as write_tables
+
+    n_rows = write_tables(out, tables)
+    click.echo(f"{click.format_filename(out)}: {n_rows} {what}")
+
+
+# --- models, and the tables that they read -------------------------------------------------------
+
+
+def map_of(fitted: Any) -> Any:
+    """Return the map itself, without the steps of a pipeline before it."""
+    return fitted.steps[-1][1] if hasattr(fitted, "steps") else fitted
+
+
+def open_table(source: str, model: Any = None, *, wanted: Any = None, **given: Any) -> TableReader:
+    """Return a table for a map; columns that it does not use are named on standard error."""
+    from dkae.tables import TableReader, listed
+
+    gaps = getattr(model, "missing", "error") == "mask"
+    reader = TableReader(source, wanted=wanted, gaps=gaps, **given)
+    if reader.unused:
+        click.echo(f"{source}: the model does not use {listed(reader.unused)}", err=True)
+    return reader
+
+
+def open_rows(source: str, fitted: Any, **given: Any) -> TableReader:
+    """Return the features of a fitted model, by their names if both sides have them."""
+    model = map_of(fitted)
+    wanted: Any = getattr(fitted, "feature_names_in_", None)
+    if wanted is not None:
+        wanted = list(wanted)
+    elif len(model.row_shape_) == 1:  # tables hold no images
+        wanted = int(fitted.n_features_in_)
+    return open_table(source, model, wanted=wanted, **given)

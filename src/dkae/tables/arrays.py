@@ -1,41 +1,41 @@
-"""Arrays by name or by file: data sets, .npy, .npz and IDX; nothing is unpickled."""
+"""Arrays by name or by file: built-in data sets, and .npy files, which are mapped, not read."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from dkae.datasets import DataFileError, load_mnist20k, read_idx
+from dkae.datasets import load_mnist20k
 from dkae.rows import release
 
 #: Built-in data sets, scaled to [0, 1].
 DATASETS = ("digits", "mnist20k", "mnist20k:train", "mnist20k:validation", "mnist20k:test")
 
 
-class ArrayTable:
+class ArrayFile:
     """An array of rows; its columns have no names.
 
     Parameters
     ----------
     source : str
-        A data set, or a file .npy (which is mapped, not read), .npz or IDX.
+        A data set, or a file .npy.
     """
 
     header = None
-    index = None
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.array = read_array(source)
-        if self.array.ndim < 2:
-            raise DataFileError(
-                f"{source} holds an array of shape {self.array.shape}: expected rows of numbers"
+        self.array = _read_array(source)
+        if self.array.dtype.kind not in "biuf" or self.array.ndim < 2:
+            raise ValueError(
+                f"{source} holds an array of {self.array.dtype} and the shape {self.array.shape}: "
+                "expected rows of numbers"
             )
         self.n_rows = len(self.array)
         self.n_columns = math.prod(self.array.shape[1:])
@@ -57,66 +57,50 @@ class ArrayTable:
         mapped: Any = getattr(self.array, "_mmap", None)
         # Reading beyond the end of a mapped file would end the process.
         if mapped is not None and mapped.size() < len(mapped):
-            raise DataFileError(f"{self.source} was truncated while it was read: write it again")
+            raise ValueError(f"{self.source} was truncated while it was read: write it again")
         part = np.array(self.array[start:stop])
         release(self.array)
         return part
 
 
-def read_array(source: str) -> NDArray[Any]:
-    """Return the array that `source` names; that of a file .npy is mapped."""
-    if source in DATASETS:
-        return _data_set(*source.partition(":")[::2])
-    stem, _, key = source.partition(".npz:")
-    path = Path(f"{stem}.npz" if key else source)
-    if not path.is_file():
-        nearest = get_close_matches(source, DATASETS, n=1)
-        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        known = ", ".join(DATASETS)
-        raise FileNotFoundError(f"{source} is neither a file nor a data set ({known}){hint}")
-    if "ubyte" in path.name or ".idx" in path.name:
-        images = read_idx(path)
-        is_rows = images.ndim > 0 and images.size > 0
-        return images.reshape(len(images), -1) if is_rows else images.reshape(-1)
-    if path.suffix not in (".npy", ".npz"):
-        raise DataFileError(
-            f"{path} has the ending {path.suffix!r}: expected .npy, .npz, .csv, .tsv or .parquet"
-        )
-    array = _read_numpy(path, key)
-    if array.dtype.kind not in "biuf":
-        raise DataFileError(f"{path} holds values of the type {array.dtype}: expected numbers")
-    return array
-
-
-def _data_set(name: str, part: str) -> NDArray[Any]:
-    """Return the rows of a data set, or of one part of it."""
-    if name == "digits":
+def _read_array(source: str) -> NDArray[Any]:
+    """Return the array that `source` names; nothing is unpickled."""
+    if source == "digits":
         from sklearn.datasets import load_digits
 
         return np.asarray(load_digits().data / 16, dtype=np.float32)
-    mnist = load_mnist20k(scaled=True)
-    return np.asarray(mnist.data[mnist[part]] if part else mnist.data)
-
-
-def _read_numpy(path: Path, key: str) -> NDArray[Any]:
-    try:
-        with path.open("rb") as file:
-            if file.peek(2)[:2] != b"PK":
-                return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
-            with np.load(file, allow_pickle=False) as archive:
-                return np.asanyarray(archive[_member(path, archive.files, key)])
-    except DataFileError:
-        raise
-    except Exception as error:  # whatever NumPy makes of a damaged file
-        raise DataFileError(f"{path} is not a NumPy file of numbers ({error})") from error
-
-
-def _member(path: Path, names: Sequence[str], key: str) -> str:
-    if key and key not in names:
-        raise DataFileError(f"{path} holds no array {key!r}: expected one of {', '.join(names)}")
-    if not key and len(names) != 1:
-        raise DataFileError(
-            f"{path} holds {len(names)} arrays ({', '.join(names)}): name one, such as "
-            f"{path}:{names[0] if names else 'name'}"
+    if source in DATASETS:
+        mnist, part = load_mnist20k(scaled=True), source.partition(":")[2]
+        return np.asarray(mnist.data[mnist[part]] if part else mnist.data)
+    path = Path(source)
+    if not path.is_file():
+        known = ", ".join(DATASETS)
+        raise FileNotFoundError(f"{source} is neither a file nor a data set ({known})")
+    if path.suffix != ".npy":
+        raise ValueError(
+            f"{path} has the ending {path.suffix!r}: expected .npy, .csv, .tsv or .parquet"
         )
-    return key or names[0]
+    try:
+        return npy.open_memmap(path, mode="r")
+    except Exception as error:  # whatever NumPy makes of a damaged file
+        raise ValueError(f"{path} is not a NumPy file of numbers ({error})") from error
+
+
+def write_array(path: Path, parts: Iterable[NDArray[Any]]) -> int:
+    """Write rows below each other to a file .npy, and return how many there are."""
+    n_rows = 0
+    with path.open("wb") as file:
+        for part in parts:
+            if not n_rows:
+                _write_header(file, part, 0)
+            file.write(np.ascontiguousarray(part).data)
+            n_rows += len(part)
+        _write_header(file, part, n_rows)  # NumPy leaves space for any number of rows
+    return n_rows
+
+
+def _write_header(file: IO[bytes], part: NDArray[Any], n_rows: int) -> None:
+    shape = (n_rows, *part.shape[1:])
+    descr = npy.dtype_to_descr(part.dtype)
+    file.seek(0)
+    npy.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})

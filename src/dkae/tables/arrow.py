@@ -1,4 +1,4 @@
-"""Files of named columns, read by pyarrow: .csv and .tsv, plain or gzipped, and .parquet."""
+"""Files of named columns, by pyarrow: .csv and .tsv, plain or gzipped to read, and .parquet."""
 
 from __future__ import annotations
 
@@ -6,37 +6,49 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dkae.datasets import DataFileError
-from dkae.tables.table import GAPS, is_header
-
+#: The endings of text files, and what separates their fields.
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+#: Fields of text that are gaps, by the rules of pandas.
+GAPS = frozenset(
+    {
+        "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+        "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+    }
+)  # fmt: skip
 #: Bytes of text that pyarrow parses at a time; no line may be longer.
 BLOCK_BYTES = 2**24
 #: Each takes about a kilobyte.
 MOST_COLUMNS = 1_000_000
 #: Bytes of a Parquet column that are read at a time; without it whole row groups are held.
 BUFFER_BYTES = 2**16
-#: What you can do about a column that holds no numbers.
-REMEDY = "encode it as numbers, leave it out with --drop, or name it with --label or --index"
 
 _BOOLEANS = frozenset({"True", "TRUE", "true", "False", "FALSE", "false"})
+_REMEDY = "encode it as numbers, leave it out with --drop, or name it with --label or --index"
 #: How pyarrow says where an error is.
 _FAULT = re.compile(r"(?:In CSV column #(\d+): |CSV parse error: )Row #(\d+): (.*)", re.DOTALL)
-#: The name that pandas gives to an index without one.
-_UNNAMED = re.compile(r"__index_level_\d+__")
 
 Piece = tuple[NDArray[Any], list[Any]]
 
 
-class TextTable:
+class Column(NamedTuple):
+    """A column with its name, as a NumPy or an Arrow array."""
+
+    name: str
+    values: Any
+
+
+class TextFile:
     """A file of lines that all have the same number of fields.
 
     The first line is a header if it has no number in it. Empty lines are no rows.
@@ -50,22 +62,20 @@ class TextTable:
     """
 
     n_rows = None  # known only after reading
-    index = None
 
     def __init__(self, path: Path, delimiter: str) -> None:
-        require_pyarrow(path)
         self.path, self.delimiter = path, delimiter
         with _reading(self._explain):
             first, second, start = self._first_records()
-        self.header = first if is_header(first) else None
+        self.header = first if _is_header(first) else None
         data = first if self.header is None else second
         self.n_columns = len(first)
         if self.n_columns > MOST_COLUMNS:
-            raise DataFileError(
+            raise ValueError(
                 f"{path} has {self.n_columns} columns, more than {MOST_COLUMNS}: write it as .npy"
             )
         if not data:
-            raise DataFileError(
+            raise ValueError(
                 f"{path} has no rows: expected rows of numbers, in lines of at most {BLOCK_BYTES} "
                 "bytes"
             )
@@ -82,11 +92,9 @@ class TextTable:
         self, features: Sequence[int], others: Sequence[int], n_rows: int
     ) -> Iterator[Piece]:
         """Yield columns of numbers as matrices, and other columns as Arrow arrays of text."""
-        import pyarrow
-
-        with _reading(self._explain), pyarrow.input_stream(self.path) as stream:
-            for batch in self._batches(stream, features, others):
-                yield _matrix(batch.columns[: len(features)]), batch.columns[len(features) :]
+        for batch in self._batches(features, others):
+            columns = batch.columns
+            yield _matrix(self.path, columns[: len(features)]), columns[len(features) :]
 
     def _first_records(self) -> tuple[list[str], list[str], int]:
         """Return the fields of the first two lines that are not empty, and where the first ends."""
@@ -103,7 +111,7 @@ class TextTable:
         "".join(first).encode()  # raises if the header is not UTF-8
         return first, next(records, []), start
 
-    def _batches(self, stream: Any, features: Sequence[int], others: Sequence[int]) -> Any:
+    def _batches(self, features: Sequence[int], others: Sequence[int]) -> Iterator[Any]:
         import pyarrow
         from pyarrow import csv as arrow_csv
 
@@ -122,8 +130,9 @@ class TextTable:
             null_values=sorted(GAPS),
             strings_can_be_null=False,  # identifiers and labels are copied as they are
         )
-        stream.read(self._start)
-        return arrow_csv.open_csv(stream, read, parse, convert)
+        with _reading(self._explain), pyarrow.input_stream(self.path) as stream:
+            stream.read(self._start)
+            yield from arrow_csv.open_csv(stream, read, parse, convert)
 
     def _explain(self, message: str) -> str:
         if "straddl" in message:
@@ -140,11 +149,11 @@ class TextTable:
         problem = f"{value} is not a number" if value else problem
         if self.header is None and row == 0:
             problem += "; a first line with a number in it is not read as a header"
-        return f"{where}, column {name}: {problem}; {REMEDY}"
+        return f"{where}, column {name}: {problem}; {_REMEDY}"
 
 
-class ParquetTable:
-    """The columns of a file; the index that pandas stored with them is the index.
+class ParquetFile:
+    """The columns of a file.
 
     Parameters
     ----------
@@ -153,7 +162,6 @@ class ParquetTable:
     """
 
     def __init__(self, path: Path) -> None:
-        require_pyarrow(path)
         from pyarrow import parquet
 
         self.path = path
@@ -161,13 +169,9 @@ class ParquetTable:
             self._file = parquet.ParquetFile(
                 path, buffer_size=BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
             )
-            self._schema = self._file.schema_arrow
+            self.header: list[str] = self._file.schema_arrow.names
         self.n_rows: int = self._file.metadata.num_rows
-        self.header: list[str] = self._schema.names
         self.n_columns = len(self.header)
-        self.index = _stored_index(self._schema)
-        if self.index is not None and _UNNAMED.fullmatch(self.header[self.index]):
-            self.header[self.index] = ""
 
     def place(self, row: int) -> str:
         """Return where a row is, in words."""
@@ -177,25 +181,16 @@ class ParquetTable:
         self, features: Sequence[int], others: Sequence[int], n_rows: int
     ) -> Iterator[Piece]:
         """Yield columns of numbers as matrices, and other columns as Arrow arrays."""
-        self._check_types(features)
-        names = [self._schema.names[i] for i in (*features, *others)]
+        names = [self.header[i] for i in (*features, *others)]
+        for columns in self._batches(names, n_rows):
+            numbers = columns[: len(features)]
+            yield _matrix(self.path, numbers, names), columns[len(features) :]
+
+    def _batches(self, names: Sequence[str], n_rows: int) -> Iterator[list[Any]]:
         with _reading(self._explain):
             for batch in self._file.iter_batches(n_rows, columns=names):
                 columns = [batch.column(name) for name in names]
-                plain = [c.dictionary_decode() if hasattr(c, "dictionary") else c for c in columns]
-                yield _matrix(plain[: len(features)]), plain[len(features) :]
-
-    def _check_types(self, features: Sequence[int]) -> None:
-        from pyarrow import types
-
-        kinds = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
-        for i in features:
-            kind = self._schema.field(i).type
-            value = kind.value_type if types.is_dictionary(kind) else kind
-            if not any(check(value) for check in (*kinds, types.is_null)):
-                raise DataFileError(
-                    f"{self.path}, column {self.header[i]!r}: {value} is not a number; {REMEDY}"
-                )
+                yield [c.dictionary_decode() if hasattr(c, "dictionary") else c for c in columns]
 
     def _explain(self, message: str) -> str:
         return f"{self.path} cannot be read as Parquet: {message}"
@@ -207,31 +202,85 @@ def _reading(explain: Callable[[str], str]) -> Iterator[None]:
     try:
         yield
     except (ValueError, OSError, NotImplementedError, csv.Error) as error:
-        raise DataFileError(explain(str(error))) from error
+        raise ValueError(explain(str(error))) from error
 
 
 def require_pyarrow(path: Path) -> None:
     """Raise if pyarrow is missing."""
     if find_spec("pyarrow") is None:
-        raise DataFileError(f"{path} needs pyarrow: pip install 'dkae[table]'")
+        raise ValueError(f"{path} needs pyarrow: pip install 'dkae[table]'")
 
 
-def _matrix(columns: Sequence[Any]) -> NDArray[np.float32]:
+def _matrix(
+    path: Path, columns: Sequence[Any], names: Sequence[str] | None = None
+) -> NDArray[np.float32]:
     """Return Arrow columns of numbers as rows, with NaN for gaps."""
     import pyarrow
 
     rows = np.empty((len(columns[0]), len(columns)), dtype=np.float32)
     for k, column in enumerate(columns):
-        numbers = column.cast(pyarrow.float32(), safe=False)  # too large becomes infinite
+        try:
+            numbers = column.cast(pyarrow.float32(), safe=False)  # too large becomes infinite
+        except (ValueError, NotImplementedError) as error:
+            name = names[k] if names else k
+            raise ValueError(
+                f"{path}, column {name!r}: {column.type} is not a number; {_REMEDY}"
+            ) from error
         rows[:, k] = numbers.to_numpy(zero_copy_only=False)
     return rows
 
 
-def _stored_index(schema: Any) -> int | None:
-    """Return the position of the index that pandas has stored; its metadata may hold anything."""
+def _is_header(fields: Sequence[str]) -> bool:
+    """Return whether a first line is a header: not blank, and without a number."""
+    return any(field.strip() for field in fields) and not any(map(_is_number, fields))
+
+
+def _is_number(text: str) -> bool:
     try:
-        stored = [level for level in schema.pandas_metadata["index_columns"] if level is not None]
-        positions = [schema.names.index(level) for level in stored]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return positions[0] if len(positions) == 1 else None
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def write_columns(path: Path, tables: Iterable[Sequence[Column]]) -> int:
+    """Write columns below each other, and return how many rows there are.
+
+    The first table decides their types. A text file has no header if a name is a number: it would
+    be read as a row.
+    """
+    pieces = map(_arrow_table, tables)
+    first = next(pieces)
+    n_rows = 0
+    with _writer(path, first.schema) as writer:
+        for piece in chain([first], pieces):
+            writer.write_table(piece)
+            n_rows += len(piece)
+    return n_rows
+
+
+def _arrow_table(columns: Sequence[Column]) -> Any:
+    import pyarrow
+
+    names = [column.name for column in columns]
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise ValueError(f"two columns would have the name {twice[0]!r}: rename the column")
+    values = [np.ascontiguousarray(v) if isinstance(v, np.ndarray) else v for _, v in columns]
+    return pyarrow.table([pyarrow.array(v) for v in values], names)
+
+
+def _writer(path: Path, schema: Any) -> Any:
+    """Return the writer of pyarrow for these columns."""
+    from pyarrow import csv as arrow_csv
+    from pyarrow import parquet
+
+    if path.suffix == ".parquet":
+        return parquet.ParquetWriter(path, schema, write_page_checksum=True)
+    options = arrow_csv.WriteOptions(
+        include_header=_is_header(schema.names), delimiter=DELIMITERS[path.suffix]
+    )
+    return arrow_csv.CSVWriter(path, schema, write_options=options)

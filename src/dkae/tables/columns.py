@@ -8,67 +8,28 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import NamedTuple
 
-from dkae.datasets import DataFileError
-
-#: How many names an error lists.
+#: How many names a message lists.
 _N_LISTED = 5
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Columns of a table as you give them, each by name or by position.
+class Choice(NamedTuple):
+    """Positions of columns, and the names of those that are not used."""
 
-    Parameters
-    ----------
-    columns, drop : str, optional
-        The features, or columns that are no features, separated by commas; a name with a comma
-        stands in double quotes.
-    label, index : str, optional
-        A column that is no feature and is kept with the rows.
-    """
-
-    columns: str | None = None
-    drop: str | None = None
-    label: str | None = None
-    index: str | None = None
+    features: list[int]
+    #: Those that are kept with the rows: "index" and "label", in this order.
+    special: dict[str, int]
+    unused: list[str]
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Positions of columns, and the names of those that are not used.
-
-    Without positions of features an array is taken as it is.
-    """
-
-    features: list[int] | None = None
-    label: int | None = None
-    index: int | None = None
-    unused: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Header:
-    """The columns of a file.
-
-    Parameters
-    ----------
-    source : str
-        The file, for errors.
-    names : sequence of str or None
-        Names of all columns, if the file has them.
-    n_columns : int
-        Number of columns.
-    index : int or None
-        The index that is stored in the file.
-    """
+class Header(NamedTuple):
+    """The columns of a file, for errors by its name; without a header there are no names."""
 
     source: str
     names: Sequence[str] | None
     n_columns: int
-    index: int | None = None
 
     def find(self, given: str, option: str) -> int:
         """Return the position of a column; a name counts before a position."""
@@ -96,41 +57,21 @@ class Header:
             ) from error
         if not any(fields):
             raise ValueError(f"{option} is empty: name columns, such as {option} a,b,c")
-        found = [self.find(field, option) for field in fields]
-        if len(set(found)) < len(found):
-            raise ValueError(f"{option} {given!r} has a column twice: name each column once")
-        return found
+        return [self.find(field, option) for field in fields]
 
-    def check(self) -> None:
-        """Raise if two columns have the same name."""
-        twice = [name for name, n in Counter(self.names or []).items() if n > 1 and name]
-        if twice:
-            raise DataFileError(
-                f"{self.source} has more than one column with the name {listed(twice)}: rename them"
-            )
-
-    def check_features(self, features: Sequence[int], n_wanted: int | None) -> None:
-        """Raise if a feature has no name, or if there are more or less than a model expects."""
-        for i in features:
-            if self.names is not None and not self.names[i].strip():
-                raise DataFileError(
-                    f"{self.source}: column {i} has no name in the header, like the row numbers "
-                    f"that pandas writes: pass --index {i}, --drop {i}, or give it a name"
-                )
-        if n_wanted is not None and len(features) != n_wanted:
-            raise ValueError(
-                f"{self.source} has {len(features)} columns of features, and the model expects "
-                f"{n_wanted}: choose them with --columns, or name the others with --drop, --label "
-                "or --index"
-            )
+    def word(self, i: int) -> str:
+        """Return the name of a column, or its position if it has none."""
+        return str(i) if self.names is None else self.names[i] or str(i)
 
 
 def choose(
     header: Header,
-    layout: Layout,
     wanted: Sequence[str] | int | None = None,
     *,
-    by_order: bool = False,
+    columns: str | None = None,
+    drop: str | None = None,
+    label: str | None = None,
+    index: str | None = None,
 ) -> Choice:
     """Return the columns that the user and the model ask for.
 
@@ -138,60 +79,72 @@ def choose(
     ----------
     header : Header
         The columns of the file.
-    layout : Layout
-        Columns as you give them.
     wanted : sequence of str or int, optional
-        Names of a model's features, or their number. With names, features come in the order of the
-        model, and other columns are not used.
-    by_order : bool, default=False
-        Whether to take columns in their order if none of them has a wanted name.
+        Names of a model's features, or their number. If both sides have names, features come in
+        the order of the model, and other columns are not used.
+    columns, drop : str, optional
+        The features, or columns that are no features, separated by commas; a name with a comma
+        stands in double quotes.
+    label, index : str, optional
+        A column that is no feature and is kept with the rows.
     """
-    header.check()
-    label = None if layout.label is None else header.find(layout.label, "--label")
-    index = None if layout.index is None else header.find(layout.index, "--index")
-    if label is not None and label == index:
-        raise ValueError(f"--label and --index are both {layout.label!r}: give one of them")
-    names = [] if wanted is None or isinstance(wanted, int) else list(wanted)
-    known = header.names or []
-    if index is None and layout.columns is None and header.index is not None:
-        index = None if known[header.index] in names else header.index
-    features = _features(header, layout, (label, index))
-    if names and known and not (by_order and not {*names} & {*known}):
-        chosen = _by_name(header.source, {known[i]: i for i in features}, names)
-        unused = tuple(known[i] or str(i) for i in features if i not in set(chosen))
-        return Choice(chosen, label, index, unused)
-    header.check_features(features, wanted if isinstance(wanted, int) else len(names) or None)
-    return Choice(features, label, index)
-
-
-def _features(header: Header, layout: Layout, special: tuple[int | None, ...]) -> list[int]:
-    """Return the columns that may be features, in your order."""
-    others = {*special}
-    if layout.drop is not None:
-        others |= {*header.find_all(layout.drop, "--drop")}
-    if layout.columns is None:
-        features = [i for i in range(header.n_columns) if i not in others]
-    else:
-        features = header.find_all(layout.columns, "--columns")
-    for i in (i for i in features if i in others):
-        name = i if header.names is None else header.names[i]
+    twice = [name for name, n in Counter(header.names or []).items() if n > 1 and name]
+    if twice:
         raise ValueError(
-            f"--columns has {str(name)!r}, and so has --label, --index or --drop: name it once"
+            f"{header.source} has more than one column with the name {listed(twice)}: rename them"
         )
+    chosen = [] if columns is None else header.find_all(columns, "--columns")
+    dropped = [] if drop is None else header.find_all(drop, "--drop")
+    kept = {"index": index, "label": label}
+    special = {
+        name: header.find(given, f"--{name}") for name, given in kept.items() if given is not None
+    }
+    others = [*dropped, *special.values()]
+    twice = [header.word(i) for i, n in Counter([*chosen, *others]).items() if n > 1]
+    if twice:
+        raise ValueError(
+            f"--columns, --drop, --label and --index name {listed(twice)} more than once: give "
+            "each column once"
+        )
+    features = chosen or [i for i in range(header.n_columns) if i not in {*others}]
     if not features:
-        raise DataFileError(f"{header.source} has no column left that could be a feature")
-    return features
+        raise ValueError(f"{header.source} has no column left that could be a feature")
+    if header.names is not None and wanted is not None and not isinstance(wanted, int):
+        found = _by_name(header, features, wanted)
+        unused = [header.word(i) for i in features if i not in {*found}]
+        return Choice(found, special, unused)
+    _check_names(header, features)
+    n_wanted = wanted if wanted is None or isinstance(wanted, int) else len(wanted)
+    if n_wanted not in (None, len(features)):
+        raise ValueError(
+            f"{header.source} has {len(features)} columns of features, and the model expects "
+            f"{n_wanted}: choose them with --columns, or name the others with --drop, --label or "
+            "--index"
+        )
+    return Choice(features, special, [])
 
 
-def _by_name(source: str, positions: dict[str, int], wanted: Sequence[str]) -> list[int]:
+def _by_name(header: Header, features: Sequence[int], wanted: Sequence[str]) -> list[int]:
     """Return the columns with the names of the model's features, in the order of the model."""
+    positions = {header.word(i): i for i in features}
     missing = [name for name in wanted if name not in positions]
     if missing:
         raise ValueError(
-            f"{source} lacks {listed(missing)}, which the model was fitted to"
+            f"{header.source} lacks {listed(missing)}, which the model expects"
             f"{_near(missing[0], positions)}"
         )
     return [positions[name] for name in wanted]
+
+
+def _check_names(header: Header, features: Sequence[int]) -> None:
+    """Raise if a feature has no name, like the row numbers that pandas writes beside a table."""
+    for i in features:
+        name = "a name" if header.names is None else header.names[i].strip()
+        if not name or name.startswith("__index_level_"):
+            raise ValueError(
+                f"{header.source}: column {i} has no name in the header, like the row numbers that "
+                f"pandas writes: pass --index {i}, --drop {i}, or give it a name"
+            )
 
 
 def listed(names: Iterable[str]) -> str:
