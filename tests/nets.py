@@ -22,6 +22,23 @@ class Linear(nn.Module):
         return self.down(codes)
 
 
+class Affine(nn.Module):
+    """The network of a decoder alone: its inputs are codes."""
+
+    def __init__(self, n_components, n_features):
+        super().__init__()
+        self.linear = nn.Linear(n_components, n_features)
+
+    def encode(self, x: Tensor) -> Tensor:
+        return x
+
+    def decode(self, codes: Tensor) -> Tensor:
+        return self.linear(codes)
+
+    def decoder_parameters(self):
+        return self.parameters()
+
+
 class Block(nn.Module):
     """h ← h + f(h)."""
 

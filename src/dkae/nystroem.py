@@ -23,7 +23,7 @@ from dkae.kernel_map import LOGGER, KernelMap
 from dkae.kernels import Kernel, NystroemFeatures
 from dkae.linear_path import check_width, choose_width, make_path
 from dkae.metrics.quality import Quality
-from dkae.networks import learn_scaling
+from dkae.networks import learn_scaling, summary_of
 from dkae.preprocessing import mentioning_masks
 from dkae.statistics import Statistics
 from dkae.training.callbacks import History
@@ -396,7 +396,7 @@ class InvertibleNystroem(KernelMap):
         path = f" + {n_linear} linear" if n_linear else ""
         codes = f"{len(self.landmarks_)} landmarks, {self.projection_.shape[1]}{path} components"
         network = getattr(decoder, "network_", None)
-        back = type(decoder).__name__ if network is None else network.summary
+        back = type(decoder).__name__ if network is None else summary_of(network)
         return codes, str(self.kernel_), back
 
     def __getstate__(self) -> dict[str, Any]:

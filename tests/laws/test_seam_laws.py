@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
@@ -19,10 +19,12 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from dkae import KernelPCA, load, save
 from dkae.grams import Gram, MatrixGram
 from dkae.kernels import Kernel, PairwiseKernel, Precomputed, ProbabilisticClusterKernel
-from dkae.networks import ConvolutionalAutoencoder, Stack
+from dkae.networks import ConvolutionalAutoencoder, Stack, decode_rows
 from dkae.persistence import ModelFileError
+from dkae.training.phases import Settings, plan_phases
+from dkae.training.trainer import train
 from tests.laws.maps import make
-from tests.nets import Linear, Noisy, Recurrent, Residual, spread, wave_kernel
+from tests.nets import Affine, Linear, Noisy, Recurrent, Residual, spread, wave_kernel
 
 IMAGES = (load_digits().data[:80] / 16).astype(np.float32).reshape(-1, 1, 8, 8)
 VECTORS = IMAGES.reshape(-1, 64)
@@ -177,6 +179,47 @@ def test_what_is_no_measure_leaves_the_former_fit(measure, message, tiny):
     with pytest.raises(ValueError, match=message):
         model.set_params(alignment=measure).fit(VECTORS)
     assert model.network_ is network
+
+
+# --- decoders -------------------------------------------------------------------------------------
+
+
+class AffineDecoder(BaseEstimator):
+    """The least that a trained decoder needs: two methods of a regressor, and three."""
+
+    def fit(self, codes, rows):
+        raise NotImplementedError("a map trains it")
+
+    def predict(self, codes):
+        return decode_rows(self.network_, codes)
+
+    def settings(self, n_rows, device):
+        return Settings(decoder_max_iter=3, batch_size=30, validation_fraction=0.2, device=device)
+
+    def start(self, codes, rows, known):
+        self.network_ = Affine(codes.shape[1], rows.shape[1])
+
+    def learn(self, source, settings, callbacks):
+        return train(
+            self.network_, plan_phases(self.network_, settings), source, settings, callbacks
+        )
+
+
+def test_a_custom_decoder_is_trained(tmp_path):
+    model = make("nystroem, ridge", decoder=AffineDecoder(), warm_start=True).fit(ROWS)
+    codes = model.transform(ROWS)
+    assert [record["phase"] for record in model.history_] == 3 * ["decoder"]
+    assert model.history_[-1]["validation_loss"] < model.history_[0]["validation_loss"]
+    assert "Affine of 24 weights" in repr(model)
+    network = model.decoder_.network_
+    before = network.linear.weight.clone()
+    for go_on in (model.fit, model.partial_fit):
+        go_on(ROWS)
+        assert not torch.equal(model.decoder_.network_.linear.weight, before)
+        np.testing.assert_array_equal(model.transform(ROWS), codes)
+    assert torch.equal(network.linear.weight, before)
+    model.set_params(warm_start=False).fit(ROWS, checkpoint=tmp_path / "state")
+    assert (tmp_path / "state").exists()
 
 
 # --- kernels and Grams ----------------------------------------------------------------------------

@@ -10,8 +10,9 @@ the model to follow.
 ``settings(n_rows, device)``
     Return `dkae.training.phases.Settings`: epochs, batch size, the share of rows to hold out.
 ``start(codes, rows, known)``
-    Build ``network_``, a torch module, from a sample of codes and rows and the `Statistics` of all
-    rows. A decoder that has a ``network_`` goes on from it and is not started again.
+    Build ``network_`` from a sample of codes and rows and the `Statistics` of all rows: a torch
+    module whose ``decode`` maps codes to rows, ``encode`` returns its input, and
+    ``decoder_parameters`` are what learns. With a ``network_`` a decoder is not started again.
 ``learn(source, settings, callbacks)``
     Train ``network_`` on batches, whose inputs are codes and whose targets are rows, as
     `dkae.training.trainer.train` does, and return the `dkae.training.callbacks.History`.
