@@ -20,7 +20,7 @@ def choose_device(device: str | torch.device) -> torch.device:
     if isinstance(device, str) and device == "auto":
         gpus = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
         device = next((name for name, there in gpus.items() if there), "cpu")
-    if str(device) == "cuda" and "LOCAL_RANK" in os.environ:
+    if "LOCAL_RANK" in os.environ and str(device) == "cuda":
         device = f"cuda:{os.environ['LOCAL_RANK']}"
     try:
         chosen = torch.device(device)
