@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._support.warning import warn_caller
+from dkae._support.checks import warn_caller
 from dkae.kernels import Kernel, is_fitted, make_kernel
 
 #: Values on two processors may differ so much, relative to the largest.

@@ -9,10 +9,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from dkae._support.checks import check_boolean, check_integer
+from dkae._support.checks import check_boolean, check_integer, unchanged_on_failure
 from dkae._support.devices import choose_device, float32_math
 from dkae._support.processes import joined
-from dkae._support.warning import unchanged_on_failure
 from dkae.alignment import check_width
 from dkae.fit_input import FitInput, LoaderInput, PartInput, TrainingData
 from dkae.kernel_map import LOGGER, KernelMap

@@ -28,7 +28,7 @@ from dkae._support.arrays import (
     largest_entry,
     real_numbers,
 )
-from dkae._support.warning import warn_caller
+from dkae._support.checks import warn_caller
 from dkae.rows import RowArray, indexable
 
 __all__ = ["CombinedGram", "FeatureGram", "Gram", "GramLike", "MatrixGram", "RowsGram", "as_gram"]

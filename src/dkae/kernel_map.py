@@ -20,10 +20,10 @@ from dkae._support.checks import (
     check_integer,
     check_takes,
     draw_seed,
+    warn_caller,
 )
 from dkae._support.devices import float32_math
 from dkae._support.processes import Processes, present, speaks
-from dkae._support.warning import warn_caller
 from dkae.attached_kernel import AttachedKernel
 from dkae.decoders import make_decoder
 from dkae.fit_input import FitInput, TrainingData

@@ -12,10 +12,15 @@ from sklearn.preprocessing import KernelCenterer
 from sklearn.utils.metaestimators import available_if
 
 from dkae._support.arrays import check_magnitude
-from dkae._support.checks import check_boolean, check_integer, shown
+from dkae._support.checks import (
+    check_boolean,
+    check_integer,
+    shown,
+    unchanged_on_failure,
+    warn_caller,
+)
 from dkae._support.devices import choose_device, float32_math
 from dkae._support.processes import Processes, joined
-from dkae._support.warning import unchanged_on_failure, warn_caller
 from dkae.decoders import is_trained, make_decoder
 from dkae.fit_input import FitInput, LoaderInput, PartInput, TrainingData
 from dkae.grams import Floats, Rows, sample_rows

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dkae._support.checks import warn_caller
 from dkae._support.processes import present
-from dkae._support.warning import warn_caller
 from dkae.rows import chunks_of
 
 Rows = NDArray[np.integer[Any]]

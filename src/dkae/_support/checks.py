@@ -1,10 +1,16 @@
-"""Checks of parameters: each error names the parameter, its value and the remedy."""
+"""Checks of parameters: each error names the parameter, its value and the remedy.
+
+A fit that fails leaves the estimator as it was; warnings point at the line of the caller.
+"""
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -14,6 +20,9 @@ from sklearn.utils import check_random_state
 N_SHOWN = 80
 #: Sizes and counts: torch counts with 64 bits, and multiplies sizes.
 LARGEST_SIZE = 2**31 - 1
+#: Packages that a warning must not point at: this one, and those that call it, such as pipelines
+#: and searches of scikit-learn.
+INSIDE = {"dkae", "importlib", "joblib", "sklearn"}
 
 
 def shown(value: Any) -> str:
@@ -135,3 +144,34 @@ def check_takes(
             f"{name}={getattr(function, '__name__', function)} cannot be called with {what}{named}:"
             f" {error}"
         ) from error
+
+
+# --- failures and warnings ------------------------------------------------------------------------
+
+
+@contextmanager
+def unchanged_on_failure(estimator: object) -> Iterator[None]:
+    """Restore the estimator's attributes if the block fails."""
+    before = estimator.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside of the package that called it."""
+    frame = sys._getframe()
+    while frame.f_back is not None and _module(frame).partition(".")[0] in INSIDE:
+        frame = frame.f_back
+    # Not a stacklevel, which does not count the frames of imports.
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(
+        message, category, frame.f_code.co_filename, frame.f_lineno, _module(frame), registry
+    )
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))

@@ -23,8 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dkae._support.checks import check_choice, check_takes
-from dkae._support.warning import warn_caller
+from dkae._support.checks import check_choice, check_takes, warn_caller
 from dkae.alignment.distances import Measure, alignment, centered, frobenius, offdiagonal
 from dkae.alignment.divergences import bures, jensen_renyi, logdet, von_neumann
 

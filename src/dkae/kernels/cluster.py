@@ -21,11 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from dkae._support.arrays import check_magnitude
-from dkae._support.checks import check_integer, check_number, draw_seed
+from dkae._support.checks import check_integer, check_number, draw_seed, warn_caller
 from dkae._support.devices import choose_device
 from dkae._support.processes import present
 from dkae._support.threads import in_threads
-from dkae._support.warning import warn_caller
 from dkae.grams import FeatureGram, Floats, Gram, RowsGram
 from dkae.kernels.base import Kernel, vectors
 from dkae.kernels.features import FeatureKernel

@@ -7,9 +7,11 @@ it would take too much memory, it is computed for the rows of each block.
 from __future__ import annotations
 
 import logging
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,6 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from dkae._support.arrays import naming
 from dkae._support.checks import check_number, shown
-from dkae._support.memory import default_budget, in_words
 from dkae._support.processes import present
 from dkae.grams import FeatureGram, Floats, Gram, Rows, RowsGram, finite_float32, sample_rows
 from dkae.kernels.base import Kernel
@@ -34,6 +35,13 @@ N_HELD_ROWS = 1024
 N_SAMPLE_ROWS = 256
 #: Numbers of rows that are read together: 16 MB in float32.
 N_CHUNK_NUMBERS = 2**22
+#: The share of memory for features that are held, unless `cache_bytes` is given.
+BUDGET_SHARE = 0.25
+#: Files with the limit of a container, in version 2 and 1 of control groups.
+LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 
 
 class FeatureKernel(Kernel):
@@ -205,3 +213,39 @@ def check_fitted(estimator: Any, name: str, method: str) -> None:
         raise ValueError(
             f"{name}={shown(estimator)} is not fitted: fit it on rows like those of X first"
         ) from error
+
+
+# --- the memory of this machine -------------------------------------------------------------------
+
+
+def total_memory() -> float:
+    """Return the bytes of memory of this machine, or of its container if that has fewer."""
+    return min(_of_machine(), *map(_limit_of, LIMITS))
+
+
+def default_budget() -> float:
+    """Return the bytes that may be held for later; processes of one machine share them."""
+    n_processes = os.environ.get("LOCAL_WORLD_SIZE", "1")  # set by torchrun
+    return BUDGET_SHARE * total_memory() / max(1, int(n_processes))
+
+
+def in_words(n_bytes: float) -> str:
+    """Return a number of bytes in words, such as 1.5 GB."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.3g} {unit}"
+    return f"{n_bytes:.0f} bytes"
+
+
+def _of_machine() -> float:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not known on every system
+        return float("inf")
+
+
+def _limit_of(path: Path) -> float:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):  # no such file, or the word "max"
+        return float("inf")

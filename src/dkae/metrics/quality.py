@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from dkae._support.warning import warn_caller
+from dkae._support.checks import warn_caller
 from dkae.grams import Floats, MatrixGram
 from dkae.kernels import ideal_kernel
 from dkae.metrics.grams import centered_alignment, code_gram, compare_grams, constant_alignment

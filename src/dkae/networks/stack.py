@@ -18,8 +18,7 @@ from typing import Any
 import torch
 from sklearn.base import BaseEstimator
 
-from dkae._support.checks import check_boolean, check_choice, check_integer
-from dkae._support.warning import warn_caller
+from dkae._support.checks import check_boolean, check_choice, check_integer, warn_caller
 from dkae.networks.layers import ACTIVATIONS, Autoencoder, Layer, learn_scaling
 from dkae.statistics import Statistics
 

@@ -23,10 +23,10 @@ from torch import nn
 
 from dkae import __version__
 from dkae._support import safe_file
+from dkae._support.checks import warn_caller
 from dkae._support.devices import choose_device, float32_math
 from dkae._support.json_state import NotPlainError, check_form
 from dkae._support.safe_file import Content, ModelFileError
-from dkae._support.warning import warn_caller
 from dkae.files import check_writable
 from dkae.networks import ConvolutionalAutoencoder, build_network, check_network
 from dkae.persistence import schemas

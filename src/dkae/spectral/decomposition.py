@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dkae._support.arrays import finite_numbers
-from dkae._support.warning import warn_caller
+from dkae._support.checks import warn_caller
 from dkae.grams import (
     NEGATIVE_MASS_TOLERANCE,
     Gram,

@@ -20,9 +20,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dkae._support.arrays import check_out, finite_numbers, real_numbers
-from dkae._support.checks import check_boolean, check_choice, check_integer
+from dkae._support.checks import check_boolean, check_choice, check_integer, unchanged_on_failure
 from dkae._support.processes import ALONE
-from dkae._support.warning import unchanged_on_failure
 from dkae.decoders import make_decoder
 from dkae.fit_input import FitInput, TrainingData
 from dkae.grams import Gram, MatrixGram

@@ -26,10 +26,10 @@ import torch
 from torch import Tensor
 
 from dkae._support import safe_file
+from dkae._support.checks import warn_caller
 from dkae._support.json_state import NotPlainError, check_form, pack, unpack
 from dkae._support.processes import ALONE, Processes, present
 from dkae._support.safe_file import ModelFileError
-from dkae._support.warning import warn_caller
 from dkae.files import check_writable, owning
 from dkae.training.callbacks import Callback, Record
 from dkae.training.fingerprint import check_same_run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkae._support import memory
+from dkae.kernels import features as memory
 
 
 @pytest.fixture
