@@ -72,7 +72,7 @@ MODELS = {
     "kernel PCA": lambda: kpca().fit(X),
     "Nyström": lambda: nystroem(decoder=MLP, n_linear=1).fit(X),
     "regressor": lambda: nystroem(decoder=KernelRidge(kernel="rbf")).fit(X),
-    "transformer": lambda: kpca(kernel=TransformerKernel(PCA(3).fit(X))).fit(X),
+    "transformer": lambda: nystroem(kernel=TransformerKernel(PCA(3).fit(X))).fit(X),
     "process": lambda: make(kernel=gp.RBF(2.0) + gp.Matern()).fit(X),
     "pipeline": lambda: make_pipeline(StandardScaler(), kpca()).fit(X),
 }
@@ -104,6 +104,11 @@ def doubled(content):
         weights = {"weights": None, "weights_": [1.0, 1.0]}
         kernels.append({"object": ["SumKernel", {"kernels": parts, "kernels_": parts, **weights}]})
     fields_of(content.state, DKA)[0]["kernel"] = kernels
+
+
+def sum_of(n):
+    weights = {"weights": None, "weights_": [1.0] * n}
+    return {"object": ["SumKernel", {"kernels": [RBF], "kernels_": [RBF] * n, **weights}]}
 
 
 def normalised(n_times):
@@ -147,7 +152,30 @@ def kernels_of_one_tensor(content):
     fields = fields_of(content.state, "TransformerKernel")[0]
     kernel = {"object": ["TransformerKernel", {"transformer": fields["transformer"]}]}
     many = {"object": ["SumKernel", {"kernels": [kernel] * 900, "weights": None}]}
-    fields_of(content.state, KPCA)[0]["kernel_"] = many
+    fields_of(content.state, NYSTROEM)[0]["kernel_"] = many
+
+
+def landmarks(n, change):
+    """Many landmarks, and a kernel that takes long or keeps much for each."""
+
+    def change_both(content):
+        put("landmarks_", torch.ones(n, 5))(content)
+        put("projection_", torch.ones(n, len(content.tensors["offset_"])))(content)
+        change(content)
+
+    return change_both
+
+
+def features(n):
+    """A projection to many features."""
+
+    def change(content):
+        put("components_", torch.ones(5, n).double())(content)  # it is transposed
+        for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_"):
+            put(name, torch.ones(n).double())(content)
+        with_fields("PCA", n_components_=n)(content)
+
+    return change
 
 
 def broken_kernel(content):
@@ -234,7 +262,7 @@ CHANGES = {
     },
     "kernel PCA": {
         "coefficients of NaN": (fill("coefficients_", torch.nan, 0), "NaN or infinite"),
-        "other rows": (put("coefficients_", torch.zeros(9, 2).double()), "coefficients_ of"),
+        "other rows": (put("coefficients_", torch.zeros(9, 2).double()), ""),
         "more components": (with_fields(KPCA, n_components_=3), "eigenvalues_"),
         "no decoder": (with_fields(KPCA, decoder_=None), "belongs to nothing"),
         "a kernel that needs a fit": (
@@ -260,6 +288,9 @@ CHANGES = {
         "a function for an activation": (
             with_fields("CorrectedRidge", output_activation="os.system"), "output_activation of",
         ),
+        "100 kernels on 100,000 landmarks": (
+            landmarks(100_000, with_fields(NYSTROEM, kernel_=sum_of(100))), "takes .* operations",
+        ),
         "another decoder": (with_fields(NYSTROEM, decoder_=RBF), "decoder_ of .* a PairwiseKernel"),
     },
     "regressor": {
@@ -272,6 +303,9 @@ CHANGES = {
         "10^10 inputs": (with_fields("PCA", n_features_in_=10**10), "n_features_in_"),
         "components of NaN": (fill("components_", torch.nan, 0), "NaN or infinite"),
         "in place": (with_fields("PCA", copy=False), "has no 'copy'"),
+        "20,000 features of 10,000 landmarks": (
+            landmarks(10_000, features(20_000)), "using it takes 2e.08 numbers",
+        ),
         "kernels of one tensor": (kernels_of_one_tensor, "stands in two places"),
     },
     "process": {

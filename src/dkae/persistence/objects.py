@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -29,12 +29,23 @@ from dkae.persistence.schema import (
 )
 
 #: A row may have so many features whatever a file holds.
-MAX_UNEXPLAINED = 2**22
+MAX_UNEXPLAINED = 2**20
 #: Rows whose use is counted.
 N_ROWS = 128
-#: Objects that are used, and operations, for a file of so many numbers.
-MAX_OBJECTS = 1000
-MAX_WORK, MAX_WORK_PER_NUMBER = 2**35, 2**13
+#: Comparing a row with one that is held takes as long as so many operations.
+PAIR_WORK = 64
+#: What using an object may take: a number, and a number for each of the file.
+LIMITS = {"objects": (1000, 0), "operations": (2**35, 2**13), "numbers": (2**23, 4)}
+
+
+class Cost(NamedTuple):
+    """What using an object takes, with all that it uses."""
+
+    objects: float
+    #: On `N_ROWS` rows.
+    operations: float
+    #: Numbers that are made of a row, such as features.
+    width: float
 
 
 @dataclass(frozen=True)
@@ -93,8 +104,7 @@ class Reader(Unpacker):
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         super().__init__(tensors)
         self.n_numbers = sum(tensor.numel() for tensor in tensors.values())
-        #: Of each object, how many others it uses, and its work on `N_ROWS` rows.
-        self._costs: dict[int, tuple[float, float]] = {}
+        self._costs: dict[int, Cost] = {}
 
     def scope(self) -> Scope:
         """Return the sizes that hold for all objects."""
@@ -105,34 +115,36 @@ class Reader(Unpacker):
             raise ValueError(f"{kind[:80]!r} is not a kind of object that this version knows")
         schema, scope = SCHEMAS[kind], self.scope()
         schema.check(kind, fields, scope)
-        cost = self._cost(schema, fields, scope.get("n", 0))
+        cost = self._cost(schema, fields, scope)
         built = _built(schema.target_class, fields)
         self._costs[id(built)] = cost
         return built
 
-    def _cost(self, schema: Schema, fields: Fields, n_held: int) -> tuple[float, float]:
+    def _cost(self, schema: Schema, fields: Fields, scope: Scope) -> Cost:
         """Return what using an object takes; raise if that is more than the file explains.
 
-        Its parts see the rows that it holds too, and each compares new rows with these.
+        Its parts see the rows that it holds too, and what they make of these is kept.
         """
         # What a fitted object was made of takes nothing any more.
         learnt = {name: value for name, value in fields.items() if is_learnt(name)}
         values = list(_flat(learnt or fields))
         parts = [self._costs[id(value)] for value in values if id(value) in self._costs]
-        n_objects = 1 + sum(n for n, _ in parts)
+        n_held, width = scope.get("n", 0), sum(part.width for part in parts)
+        objects = 1 + sum(part.objects for part in parts)
         own = sum(map(_size, values)) if schema.work is None else schema.work(fields)
-        work = sum(work for _, work in parts) * (1 + n_held / N_ROWS) + N_ROWS * own * n_objects
-        n_objects, work = schema.times * n_objects, schema.times * work
-        for what, found, most in (
-            ("objects", n_objects, MAX_OBJECTS),
-            ("operations", work, MAX_WORK + MAX_WORK_PER_NUMBER * self.n_numbers),
-        ):
-            if found > most:
+        operations = sum(part.operations for part in parts) * (1 + n_held / N_ROWS)
+        # Each part may compare new rows with those.
+        operations += N_ROWS * (own + PAIR_WORK * n_held) * objects
+        objects, operations = schema.times * objects, schema.times * operations
+        kept = n_held * (width + objects)
+        found = {"objects": objects, "operations": operations, "numbers": kept}
+        for what, (limit, for_each) in LIMITS.items():
+            if found[what] > limit + for_each * self.n_numbers:
                 raise ValueError(
-                    f"using it takes {found:.3g} {what}, more than its {self.n_numbers:,} numbers "
-                    "explain"
+                    f"using it takes {found[what]:.3g} {what}, more than its {self.n_numbers:,} "
+                    "numbers explain"
                 )
-        return n_objects, work
+        return Cost(objects, operations, width + scope.get("m", 0))
 
 
 def _flat(value: Any) -> Iterator[Any]:

@@ -122,8 +122,9 @@ def array(
     """Return the spec of an array whose shape is given in symbols.
 
     ``"?"`` is any size, ``"*row"`` all sizes of a row, and ``"*"`` any number of any sizes; ``"n"``
-    are rows that each new row is compared with, ``"m"`` numbers that are made of each row. `kinds` are NumPy's letters for kinds
-    of numbers; entries are at least `low`, and do not reach `below`, a number or a symbol.
+    are rows that each new row is compared with, ``"m"`` numbers that are made of each row. `kinds`
+    are NumPy's letters for kinds of numbers; entries are at least `low`, and do not reach `below`,
+    a number or a symbol.
     """
 
     def check(value: Any, scope: Scope) -> None:

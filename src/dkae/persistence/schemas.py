@@ -120,7 +120,7 @@ declare(
     feature=array("nodes", kinds="i", low=0, below="d"),
     threshold=array("nodes", may_be_infinite=True),
     missing_left=array("nodes", kinds="b"),
-    bounds=array("?", kinds="i", low=0),
+    bounds=array("m", kinds="i", low=0),
     relation=check_forest,
     work=forest_work,
 )
@@ -136,10 +136,10 @@ declare(
 )
 declare(
     "dkae.kernels.mixtures:Mixtures",
-    means=array("components", "d", is_tensor=True),
-    weights=array("components", low=TINY, is_tensor=True),
-    sizes=array("mixtures", kinds="i", low=1, below=2**31, is_tensor=True),
-    covariances=array("components", "d", low=TINY, is_tensor=True),
+    means=array("m", "d", is_tensor=True),
+    weights=array("m", low=TINY, is_tensor=True),
+    sizes=array("?", kinds="i", low=1, below=2**31, is_tensor=True),
+    covariances=array("m", "d", low=TINY, is_tensor=True),
     relation=check_mixtures,
 )
 _parts = several(KERNEL, 1)
@@ -354,7 +354,7 @@ declare_map(
     "dkae.spectral.kernel_pca:KernelPCA",
     decoder=PLAIN | DECODER,
     eigenvalues_=array("m"),
-    coefficients_=array("n", "m"),
+    coefficients_=array("?", "m"),
     offset_=array("m"),
     rows_=array("n", "*row") | NOTHING,
     decoder_=DECODER | NOTHING,
