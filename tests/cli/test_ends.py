@@ -58,7 +58,10 @@ def test_ctrl_c_in_a_process_of_its_own(folder, tmp_path):
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
         said = process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        _, rest = process.communicate(timeout=60)
+        try:
+            _, rest = process.communicate(timeout=60)
+        finally:
+            process.kill()  # else it would be waited for
     assert process.returncode == 130, said + rest
     assert rest.splitlines()[-1].startswith("Error: interrupted, and no model was written")
     assert "Traceback" not in rest

@@ -1,13 +1,8 @@
 """`dkae info` shows what a file holds, and a file cannot take over the terminal."""
 
-import numpy as np
 import pytest
 
-from dkae import save
-from dkae.spectral import KernelPCA
 from tests.cli.helpers import fail, succeed
-
-X = np.random.default_rng(0).random((40, 5), dtype=np.float32)
 
 
 def test_it_shows_the_parameters_of_model_and_kernel(folder):
@@ -16,12 +11,6 @@ def test_it_shows_the_parameters_of_model_and_kernel(folder):
     assert "\n    alignment_weight         0.1\n" in printed
     assert "\n  PairwiseKernel\n" in printed
     assert len(printed.split("sha256")[1].split()[0]) == 64
-
-
-def test_another_map_is_named(tmp_path):
-    save(KernelPCA(2).fit(X), tmp_path / "m.safetensors")
-    printed = succeed("info", tmp_path / "m.safetensors").stdout
-    assert printed.startswith(f"{tmp_path / 'm.safetensors'}: KernelPCA, written by dkae")
 
 
 def test_the_checksum_is_compared(folder, tmp_path):

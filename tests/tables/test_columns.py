@@ -43,7 +43,8 @@ def test_features_are_chosen_and_the_others_are_listed(layout, wanted, names, un
 
 
 def test_names_with_commas_blanks_and_digits(source):
-    assert read_table(source('"a,b",c\n1,2\n'), columns='"a,b"').names == ["a,b"]
+    assert read_table(source('"a,b",c\n1,2\n'), columns="0").names == ["a,b"]
+    assert read_table(source('"a,b",c\n1,2\n'), label="a,b").names == ["c"]
     assert read_table(source(" a ,b\n1,2\n"), columns="a").names == [" a "]
     assert read_table(source("1,2,3\n"), columns="2,1").rows.tolist() == [[3, 2]]
     # Without a header the columns of a model are taken in their order.
@@ -53,8 +54,7 @@ def test_names_with_commas_blanks_and_digits(source):
 @pytest.mark.parametrize(
     ("text", "layout", "wanted", "message"),
     [
-        (ABC, {"columns": " , "}, None, "--columns is empty: name columns, such as --columns a,b"),
-        (ABC, {"drop": "a\nb"}, None, r"--drop 'a\\nb' is not a list of names: separate them"),
+        (ABC, {"columns": ""}, None, "--columns '' is not there: .*rows.csv has the columns 'a'"),
         (ABC, {"columns": "3"}, None, r"--columns '3' is not there: .*rows\.csv has .* 0 to 2$"),
         (ABC, {"columns": "a,0"}, None, "name 'a' more than once: give each column once"),
         (ABC, {"columns": "a,b", "label": "b"}, None, "name 'b' more than once"),

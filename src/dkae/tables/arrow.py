@@ -19,13 +19,6 @@ from numpy.typing import NDArray
 
 #: The endings of text files, and what separates their fields.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
-#: Fields of text that are gaps, by the rules of pandas.
-GAPS = frozenset(
-    {
-        "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
-        "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
-    }
-)  # fmt: skip
 #: Bytes of text that pyarrow parses at a time; no line may be longer.
 BLOCK_BYTES = 2**24
 #: Each takes about a kilobyte.
@@ -127,7 +120,6 @@ class TextFile:
         convert = arrow_csv.ConvertOptions(
             column_types=types,
             include_columns=[str(i) for i in (*features, *others)],
-            null_values=sorted(GAPS),
             strings_can_be_null=False,  # identifiers and labels are copied as they are
         )
         with _reading(self._explain), pyarrow.input_stream(self.path) as stream:

@@ -5,7 +5,6 @@ You give columns by name or by position, from 0; a fitted model gives the names 
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -33,11 +32,10 @@ class Header(NamedTuple):
 
     def find(self, given: str, option: str) -> int:
         """Return the position of a column; a name counts before a position."""
-        names = list(self.names or [])
-        for known in (names, [name.strip() for name in names]):
-            if given in known:
-                return known.index(given)
-        is_position = given.isascii() and given.isdigit()
+        names = [name.strip() for name in self.names or []]
+        if given.strip() in names:
+            return names.index(given.strip())
+        is_position = given.strip().isdecimal()
         if is_position and int(given) < self.n_columns:
             return int(given)
         columns = f"the columns 0 to {self.n_columns - 1}"
@@ -47,17 +45,9 @@ class Header(NamedTuple):
             columns = f"the columns {listed(names)}{_near(given, names)}"
         raise ValueError(f"{option} {given!r} is not there: {self.source} has {columns}")
 
-    def find_all(self, given: str, option: str) -> list[int]:
+    def find_all(self, given: str | None, option: str) -> list[int]:
         """Return the positions of columns in a list that is separated by commas."""
-        try:
-            fields = [f.strip() for f in next(csv.reader([given], skipinitialspace=True), [])]
-        except csv.Error as error:  # a line break
-            raise ValueError(
-                f"{option} {given!r} is not a list of names: separate them by commas"
-            ) from error
-        if not any(fields):
-            raise ValueError(f"{option} is empty: name columns, such as {option} a,b,c")
-        return [self.find(field, option) for field in fields]
+        return [] if given is None else [self.find(name, option) for name in given.split(",")]
 
     def word(self, i: int) -> str:
         """Return the name of a column, or its position if it has none."""
@@ -83,8 +73,8 @@ def choose(
         Names of a model's features, or their number. If both sides have names, features come in
         the order of the model, and other columns are not used.
     columns, drop : str, optional
-        The features, or columns that are no features, separated by commas; a name with a comma
-        stands in double quotes.
+        The features, or columns that are no features, separated by commas. Give a column whose
+        name has a comma by its position.
     label, index : str, optional
         A column that is no feature and is kept with the rows.
     """
@@ -93,13 +83,12 @@ def choose(
         raise ValueError(
             f"{header.source} has more than one column with the name {listed(twice)}: rename them"
         )
-    chosen = [] if columns is None else header.find_all(columns, "--columns")
-    dropped = [] if drop is None else header.find_all(drop, "--drop")
+    chosen = header.find_all(columns, "--columns")
     kept = {"index": index, "label": label}
     special = {
         name: header.find(given, f"--{name}") for name, given in kept.items() if given is not None
     }
-    others = [*dropped, *special.values()]
+    others = [*header.find_all(drop, "--drop"), *special.values()]
     twice = [header.word(i) for i, n in Counter([*chosen, *others]).items() if n > 1]
     if twice:
         raise ValueError(

@@ -19,7 +19,6 @@ from dkae.rows import RowArray
 from dkae.tables.arrays import ArrayFile, write_array
 from dkae.tables.arrow import (
     DELIMITERS,
-    GAPS,
     Column,
     ParquetFile,
     TextFile,
@@ -70,7 +69,10 @@ class Table:
         values = np.asarray(self.label.values)
         if values.dtype != object:
             return values
-        known = [None if value in GAPS else value for value in values.tolist()]
+        from pyarrow.csv import ConvertOptions
+
+        gaps = {None, *ConvertOptions().null_values}  # as in features
+        known = [None if value in gaps else value for value in values.tolist()]
         try:
             return np.array([np.nan if value is None else float(value) for value in known])
         except (TypeError, ValueError):
