@@ -38,7 +38,7 @@ KERNELS = [
     *(PairwiseKernel(name) for name in pairwise_names()),
     PairwiseKernel("rbf", gamma=0.7),
     PairwiseKernel("poly", degree=2, coef0=0.5),
-    FunctionKernel(rbf_kernel, {"gamma": 0.3}),
+    FunctionKernel(functools.partial(rbf_kernel, gamma=0.3)),
     GaussianProcessKernel(gp.Matern(nu=1.5) + 0.5 * gp.RationalQuadratic()),
     Precomputed(rbf_kernel(np.vstack([X, Y])), rows=np.vstack([X, Y])),
     ProbabilisticClusterKernel(4, 2, random_state=0, reg_covar=1e-2),

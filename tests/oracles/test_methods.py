@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn import decomposition
@@ -12,7 +14,7 @@ from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
 from dkae import InvertibleNystroem, KernelPCA
 from dkae.decoders import KernelRidgeDecoder, RidgeDecoder
-from dkae.kernels import FunctionKernel, NystroemFeatures, PairwiseKernel
+from dkae.kernels import NystroemFeatures, PairwiseKernel
 
 NAMES = ("rbf", "laplacian", "poly", "linear", "cosine", "sigmoid")
 
@@ -104,7 +106,7 @@ def test_the_map_from_all_landmarks_is_scikit_learns_nystroem(seed):
     X, new, _ = random_rows(seed)
     gamma = 0.1
     model = InvertibleNystroem(
-        20, kernel=FunctionKernel(rbf_kernel, {"gamma": gamma}), n_landmarks=20, n_linear=0,
+        20, kernel=partial(rbf_kernel, gamma=gamma), n_landmarks=20, n_linear=0,
         decoder="ridge", random_state=seed,
     ).fit(X)  # fmt: skip
     L = model.landmarks_.astype(np.float64)

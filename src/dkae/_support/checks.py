@@ -93,13 +93,6 @@ def check_number(
     )
 
 
-def check_mapping(name: str, value: Any) -> Mapping[str, Any]:
-    """Return `value` if it maps names to values; None is an empty mapping."""
-    if value is None or isinstance(value, Mapping):
-        return value or {}
-    raise ValueError(f"{name}={shown(value)} must be a mapping of names to values, such as a dict")
-
-
 def check_sequence(name: str, value: Any) -> list[Any]:
     """Return the items of `value` as a list."""
     try:

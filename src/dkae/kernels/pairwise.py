@@ -1,7 +1,7 @@
 """Kernels that are functions of two vectors: by name, any callable, any Gaussian-process kernel."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Self
@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from dkae._support.arrays import naming
-from dkae._support.checks import check_choice, check_mapping, check_number, check_takes, shown
+from dkae._support.checks import check_choice, check_number, check_takes, shown
 from dkae.grams import Floats
 from dkae.kernels.base import Kernel, RowsFunction, vectors
 from dkae.kernels.formulas import FORMULAS, Formula, choose_gamma, values_in_torch
@@ -130,24 +130,21 @@ def _naming(X: Any, Y: Any) -> AbstractContextManager[None]:
 
 
 class FunctionKernel(Kernel):
-    """Any callable ``(X, Y, **params) -> Gram`` on the rows of two arrays.
+    """Any callable ``(X, Y) -> Gram`` on the rows of two arrays.
 
     Unlike scikit-learn's kernel callables it takes whole arrays, not single rows: one call a batch.
+    ``functools.partial`` gives it parameters.
     """
 
-    def __init__(
-        self, function: Callable[..., Any], params: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.params = params
 
     def __str__(self) -> str:
         return f"kernel {getattr(self.function, '__name__', repr(self.function))}"
 
     def evaluate(self, X: Floats, Y: Floats | None) -> Any:
-        params = check_mapping("params", self.params)
-        check_takes("kernel", self.function, "two arrays of rows", 2, params)
-        return self.function(X, X if Y is None else Y, **params)
+        check_takes("kernel", self.function, "two arrays of rows", 2)
+        return self.function(X, X if Y is None else Y)
 
 
 class GaussianProcessKernel(Kernel):
