@@ -19,6 +19,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+__all__ = ["check_writable", "owning", "replacing"]
+
 #: Errors of file systems that cannot flush a folder.
 _NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 #: Part of temporary names: machines may share a folder, and a process number is of one of them.

@@ -17,7 +17,7 @@ import dkae
 
 SOURCE = Path(dkae_study.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
-ROOMS = {*dkae.__all__, "cli", "plotting"}
+ROOMS = {*dkae.__all__, "cli", "files", "plotting"}
 
 
 def imports_of(path: Path) -> Iterator[tuple[str, str]]:

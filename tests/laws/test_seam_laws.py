@@ -152,7 +152,7 @@ def test_files_hold_no_code(tiny, tmp_path):
     np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
     with pytest.warns(UserWarning, match="does not hold alignment"):
         save(tiny(alignment=spread).fit(VECTORS), tmp_path / "b")
-    with pytest.raises(ValueError, match="alignment='your spread' is not known"):
+    with pytest.raises(ValueError, match="alignment='your alignment' is not known"):
         load(tmp_path / "b").fit(VECTORS)
 
 
