@@ -60,6 +60,10 @@ def pck():
     return ProbabilisticClusterKernel(3, 2, random_state=0, reg_covar=1e-2)
 
 
+def embedding():
+    return TransformerKernel(PCA(3).fit(X))
+
+
 def forest():
     return ForestKernel(RandomForestClassifier(3, random_state=0).fit(X, np.arange(30) % 3))
 
@@ -72,7 +76,7 @@ MODELS = {
     "kernel PCA": lambda: kpca().fit(X),
     "Nyström": lambda: nystroem(decoder=MLP, n_linear=1).fit(X),
     "regressor": lambda: nystroem(decoder=KernelRidge(kernel="rbf")).fit(X),
-    "transformer": lambda: nystroem(kernel=TransformerKernel(PCA(3).fit(X))).fit(X),
+    "transformer": lambda: nystroem(decoder="ridge", kernel=embedding()).fit(X),
     "process": lambda: make(kernel=gp.RBF(2.0) + gp.Matern()).fit(X),
     "pipeline": lambda: make_pipeline(StandardScaler(), kpca()).fit(X),
 }
