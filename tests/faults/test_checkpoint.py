@@ -8,7 +8,7 @@ import pytest
 from dkae import InvertibleNystroem
 from dkae.decoders import MLPDecoder
 from dkae.training import DECODER, FINE_TUNING, EarlyStopping, Trainer, checkpoint
-from tests.faults.helpers import Killed, assert_same
+from tests.training.helpers import Killed, assert_same
 
 # The rate is so high that the loss rises now and then, and the best weights are not the last.
 STOPPING = {
@@ -69,18 +69,6 @@ def test_a_fit_resumes_from_any_step(recipe, rows, small, tmp_path, always, brea
             small(recipe).fit(rows, checkpoint=tmp_path / str(i))
         break_at(None, "train_step")
         assert_same(small(recipe).fit(rows, checkpoint=tmp_path / str(i)), unbroken)
-
-
-def test_a_fit_that_is_broken_in_every_epoch_comes_to_its_end(
-    rows, small, tmp_path, always, break_at
-):
-    unbroken = small("all phases").fit(rows)
-    for _ in unbroken.history_[1:]:
-        break_at(1)  # each call finishes one epoch
-        with pytest.raises(Killed):
-            small("all phases").fit(rows, checkpoint=tmp_path / "c")
-    break_at(1)
-    assert_same(small("all phases").fit(rows, checkpoint=tmp_path / "c"), unbroken)
 
 
 @pytest.mark.parametrize("recipe", ["stopping", "stopping, onecycle"])

@@ -14,7 +14,7 @@ from dkae._support.json_state import pack
 from dkae.kernels import ideal_kernel
 from dkae.networks import Autoencoder
 from dkae.training import Callback, checkpoint, has_checkpoint, remove_checkpoint
-from tests.faults.helpers import Killed, assert_same
+from tests.training.helpers import Killed, assert_same
 
 
 @pytest.fixture
@@ -228,17 +228,6 @@ def test_hyperparameters_are_those_of_this_run(rows, tiny, stopped):
     message = r"checkpoint=.*does not fit this run: optimizer lr=1e\+30 in the file, lr=0.* here"
     with pytest.raises(ValueError, match=message):
         tiny(max_iter=3).fit(rows, checkpoint=file)
-
-
-def test_nothing_in_a_file_is_executed(rows, tiny, tmp_path, capsys):
-    class Trap:
-        def __reduce__(self):
-            return print, ("executed",)
-
-    torch.save({"format": checkpoint.FORMAT, "history": Trap()}, tmp_path / "c")
-    with pytest.raises(ValueError, match="damaged or not a checkpoint"):
-        tiny().fit(rows, checkpoint=tmp_path / "c")
-    assert "executed" not in capsys.readouterr().out
 
 
 # --- paths ---------------------------------------------------------------------------------------

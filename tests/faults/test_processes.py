@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
 
 from dkae.training import checkpoint
-from tests.faults.helpers import assert_same
 
 #: Seconds after which a fork that hangs is given up.
 PATIENCE = 60
-
-
-def test_fits_in_threads_are_those_of_one_thread(rows, tiny, tmp_path):
-    models = [tiny(random_state=seed) for seed in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        fitted = list(pool.map(lambda m: m.fit(rows, checkpoint=tmp_path / str(id(m))), models))
-    for seed, model in enumerate(fitted):
-        assert_same(model, tiny(random_state=seed).fit(rows))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -48,7 +38,7 @@ def test_a_run_that_diverges_leaves_its_last_good_state(rows, tiny, tmp_path, al
     wild |= {"optimization__learning_rate_init": 1e30}
     model = tiny().fit(rows)
     before = model.transform(rows)
-    with pytest.raises(FloatingPointError, match=r"step|weight became infinite"):
+    with pytest.raises(FloatingPointError, match=r"became (nan|inf)"):
         model.set_params(**wild).fit(rows, checkpoint=tmp_path / "c")
     np.testing.assert_array_equal(model.transform(rows), before)
     state = checkpoint._read(tmp_path / "c")

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from dkae.training import Callback, checkpoint, has_checkpoint, remove_checkpoint
-from tests.faults.helpers import assert_same
+from dkae.training import Callback, checkpoint, has_checkpoint
+from tests.training.helpers import assert_same
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 
@@ -118,22 +118,6 @@ def test_fits_in_threads_leave_signals_alone(rows, tiny, tmp_path, handlers):
     thread.start()
     thread.join()
     assert_same(fitted[0], tiny().fit(rows))
-
-
-def test_without_a_checkpoint_signals_are_left_alone(rows, tiny, handlers):
-    class Look(Callback):
-        def on_step_end(self, trainer, phase):
-            assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-
-    tiny(callbacks=[Look()]).fit(rows)
-
-
-def test_nothing_is_left_when_a_checkpoint_is_removed(rows, tiny, tmp_path):
-    tiny(**PARAMS).fit(rows, checkpoint=tmp_path / "c")
-    assert {path.name for path in tmp_path.iterdir()} == {"c", "c.previous"}
-    remove_checkpoint(tmp_path / "c")
-    assert not list(tmp_path.iterdir())
-    assert not has_checkpoint(tmp_path / "c")
 
 
 SCRIPT = """

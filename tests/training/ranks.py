@@ -219,38 +219,61 @@ def sampler_of_its_own():
     return TransformerKernel(RBFSampler().fit(X))
 
 
-#: Things in which rank 1 differs from rank 0.
+VALUES = "the kernel values of the same rows"
+
+#: Things in which rank 1 differs from rank 0, and how all ranks name them.
 DIFFERENCES = {
-    "n_components": lambda folder: fit(n_components=6 + RANK),
-    "batch_size": lambda folder: fit(batch_size=40 + 2 * RANK),
-    "hidden layers": lambda folder: fit(network__hidden_layer_sizes=(12 + RANK,)),
-    "random_state": lambda folder: fit(random_state=RANK),
-    "gamma": lambda folder: fit(gamma=0.1 + 0.01 * RANK),
-    "kernel": lambda folder: fit(kernel=("rbf", "laplacian")[RANK]),
-    "PCK's size": lambda folder: fit(kernel=ProbabilisticClusterKernel(3 + RANK)),
-    "measure": lambda folder: fit(alignment=(lambda c, p: c.sum(), lambda c, p: p.sum())[RANK]),
-    "rows": lambda folder: fit(X + RANK),
-    "order of rows": lambda folder: fit(X[:: 1 - 2 * RANK]),
-    "number of rows": lambda folder: fit(X[: 600 - RANK]),
-    "columns": lambda folder: fit(X[:, : 64 - RANK]),
-    "rows on disk": lambda folder: fit(RowArray(X + RANK)),
-    "an array and batches": lambda folder: fit(Batches([X]) if RANK else X),
-    "gram": lambda folder: fit(gram=X @ X.T + RANK),
-    "gram on one": lambda folder: fit(gram=X @ X.T if RANK else None),
-    "a computed gram": lambda folder: fit(gram=gram_of(PairwiseKernel("rbf", gamma=0.1 + RANK))),
-    "y": lambda folder: fit(y=(LABELS + RANK) % 10),
-    "y on one": lambda folder: fit(y=None if RANK else LABELS),
-    "checkpoint on one": lambda folder: fit(checkpoint=folder / "c" if RANK else None),
-    "precomputed": lambda folder: fit(kernel=Precomputed(X @ X.T + RANK, X)),
-    "a global": lambda folder: fit(kernel=shifted),
-    "forest": lambda folder: fit(kernel=forest_of_its_own()),
-    "sampler": lambda folder: fit(kernel=sampler_of_its_own()),
-    "PCK": lambda folder: fit(
-        gram=gram_of(ProbabilisticClusterKernel(4, 3, random_state=RANK))
+    "n_components": (lambda _: fit(n_components=6 + RANK), "n_components (7, not 6)"),
+    "batch_size": (lambda _: fit(batch_size=40 + 2 * RANK), "batch_size (42, not 40)"),
+    "hidden layers": (
+        lambda _: fit(network__hidden_layer_sizes=(12 + RANK,)),
+        "network__hidden_layer_sizes ((13,), not (12,))",
     ),
-    "network's shape": lambda folder: fit(network=Dropping((64,), 6, width=10 + RANK)),
-    "hidden shape": lambda folder: fit(network=of_a_global_width),
-    "warm start": fit_where_one_goes_on,
+    "random_state": (lambda _: fit(random_state=RANK), "random_state (1, not 0)"),
+    "gamma": (lambda _: fit(gamma=0.1 + 0.01 * RANK), "gamma (0.11, not 0.1)"),
+    "kernel": (
+        lambda _: fit(kernel=("rbf", "laplacian")[RANK]), "kernel ('laplacian', not 'rbf')"
+    ),
+    "PCK's size": (
+        lambda _: fit(kernel=ProbabilisticClusterKernel(3 + RANK)),
+        "kernel__max_components (4, not 3)",
+    ),
+    "measure": (
+        lambda _: fit(alignment=(lambda c, p: c.sum(), lambda c, p: p.sum())[RANK]), "alignment"
+    ),
+    "rows": (lambda _: fit(X + RANK), "the rows of X"),
+    "order of rows": (lambda _: fit(X[:: 1 - 2 * RANK]), "the rows of X"),
+    "number of rows": (
+        lambda _: fit(X[: 600 - RANK]), "the shape of X ((599, 64), not (600, 64)), the rows of X"
+    ),
+    "columns": (
+        lambda _: fit(X[:, : 64 - RANK]), "the shape of X ((600, 63), not (600, 64)), the rows of X"
+    ),
+    "rows on disk": (lambda _: fit(RowArray(X + RANK)), "the rows of X"),
+    "an array and batches": (
+        lambda _: fit(Batches([X]) if RANK else X), "batches (given, not absent)"
+    ),
+    "gram": (lambda _: fit(gram=X @ X.T + RANK), VALUES),
+    "gram on one": (lambda _: fit(gram=X @ X.T if RANK else None), "gram (given, not absent)"),
+    "a computed gram": (
+        lambda _: fit(gram=gram_of(PairwiseKernel("rbf", gamma=0.1 + RANK))), VALUES
+    ),
+    "y": (lambda _: fit(y=(LABELS + RANK) % 10), "y"),
+    "y on one": (lambda _: fit(y=None if RANK else LABELS), "y (absent, not given)"),
+    "checkpoint on one": (
+        lambda folder: fit(checkpoint=folder / "c" if RANK else None),
+        "checkpoint (given, not absent)",
+    ),
+    "precomputed": (lambda _: fit(kernel=Precomputed(X @ X.T + RANK, X)), "kernel__gram_matrix"),
+    "a global": (lambda _: fit(kernel=shifted), VALUES),
+    "forest": (lambda _: fit(kernel=forest_of_its_own()), VALUES),
+    "sampler": (lambda _: fit(kernel=sampler_of_its_own()), VALUES),
+    "PCK": (
+        lambda _: fit(gram=gram_of(ProbabilisticClusterKernel(4, 3, random_state=RANK))), VALUES
+    ),
+    "network's shape": (lambda _: fit(network=Dropping((64,), 6, width=10 + RANK)), "network"),
+    "hidden shape": (lambda _: fit(network=of_a_global_width), "the shapes of the network"),
+    "warm start": (fit_where_one_goes_on, "fitted (absent, not given)"),
 }  # fmt: skip
 
 
@@ -281,24 +304,44 @@ def failing_kernel(x, y):
 HOLE = X.copy()
 HOLE[317] = np.nan if RANK else HOLE[317]
 GLOO = "this is how gloo, NCCL and others fail: Connection closed by peer"
+#: Things at which a rank fails: which one, its own error, and the beginning of what others say.
 FAILURES = {
-    "batch": lambda folder: fit(batch_size=41),
-    "gap": lambda folder: fit(HOLE),
-    "gap on disk": lambda folder: fit(RowArray(HOLE)),
-    "folder": lambda folder: fit(checkpoint=folder / ("c" if RANK else "not there/c")),
-    "gram of another size": lambda folder: fit(gram=X[: 600 - RANK] @ X[: 600 - RANK].T),
-    "kernel": lambda folder: fit(kernel=failing_kernel),
-    "callback": lambda folder: fit(callbacks=[Failing(KeyError("of a callback"))]),
-    "an error like gloo's": lambda folder: fit(callbacks=[Failing(RuntimeError(GLOO))]),
-    "a broken connection": lambda folder: fit(callbacks=[Failing(ConnectionError("elsewhere"))]),
-    "Ctrl-C": lambda folder: fit(callbacks=[Failing(KeyboardInterrupt())]),
-}
+    "gap": (lambda _: fit(HOLE), 1, "ValueError: Input X contains NaN"),
+    "gap on disk": (lambda _: fit(RowArray(HOLE)), 1, "ValueError: row 317 of X contains NaN"),
+    "folder": (
+        lambda folder: fit(checkpoint=folder / ("c" if RANK else "not there/c")), 0,
+        "ValueError: checkpoint=",
+    ),
+    "gram of another size": (
+        lambda _: fit(gram=X[: 600 - RANK] @ X[: 600 - RANK].T), 1,
+        "ValueError: gram has shape (599, 599)",
+    ),
+    "kernel": (lambda _: fit(kernel=failing_kernel), 1, "ZeroDivisionError: in a kernel"),
+    "callback": (
+        lambda _: fit(callbacks=[Failing(KeyError("of a callback"))]), 1,
+        "KeyError: 'of a callback'",
+    ),
+    "an error like gloo's": (
+        lambda _: fit(callbacks=[Failing(RuntimeError(GLOO))]), 1, f"RuntimeError: {GLOO}"
+    ),
+    "a broken connection": (
+        lambda _: fit(callbacks=[Failing(ConnectionError("elsewhere"))]), 1,
+        "ConnectionError: elsewhere",
+    ),
+    "Ctrl-C": (
+        lambda _: fit(callbacks=[Failing(KeyboardInterrupt())]), 1, "KeyboardInterrupt: "
+    ),
+    "batch": (
+        lambda _: fit(batch_size=41), None,
+        "ValueError: batch_size=41 makes batches of 41 rows, which cannot be divided among 2 proc",
+    ),
+}  # fmt: skip
 
 
 def said_of(cases, folder):
     """Return the error of each case."""
     said = {}
-    for name, case in cases.items():
+    for name, (case, *_) in cases.items():
         try:
             case(folder)
             said[name] = "nothing"
@@ -371,8 +414,8 @@ def main(names, folder):
         "failures": partial(said_of, FAILURES, folder),
         "killed": partial(killed, folder), "loading": partial(loading, folder),
         "hosts": hosts, "appearing": appearing,
-        "first gone": partial(said_of, {"": lambda folder: fit(callbacks=[Killed(0)])}, folder),
-        "second gone": partial(said_of, {"": lambda folder: fit(callbacks=[Killed(1)])}, folder),
+        "first gone": partial(said_of, {"": [lambda _: fit(callbacks=[Killed(0)])]}, folder),
+        "second gone": partial(said_of, {"": [lambda _: fit(callbacks=[Killed(1)])]}, folder),
     }  # fmt: skip
     found = {name: jobs[name]() for name in names.split(",")}
     (folder / f"{names}-{RANK}.json").write_text(json.dumps(found))

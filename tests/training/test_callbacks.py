@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
-from dkae.training import Callback, EarlyStopping, losses_of
+from dkae.training import Callback, EarlyStopping
 from dkae.training.callbacks import EVENTS
 from tests.training.helpers import Killed, assert_same
 
@@ -106,22 +106,6 @@ class TestEvents:
     def test_they_do_not_change_the_result(self, rows, tiny):
         assert_same(tiny(callbacks=[Log(), Count()]).fit(rows), tiny().fit(rows))
 
-    def test_the_record_is_that_of_the_history(self, rows, tiny):
-        class Own:
-            on_epoch_begin = None  # a method may be switched off
-
-            def on_epoch_end(self, trainer, phase, record):
-                record["rate"] = trainer.optimizer.param_groups[0]["lr"]
-
-        history = tiny(callbacks=[Own()]).fit(rows).history_
-        assert [record["rate"] > 0 for record in history] == [True, True]
-
-    def test_the_losses_in_words(self):
-        assert losses_of({"reconstruction_loss": 0.5}) == "L_r 0.5000"
-        assert losses_of({"reconstruction_loss": 0.5, "alignment_loss": 1}) == (
-            "L_r 0.5000  L_c 1.000"
-        )
-
 
 class TestStop:
     @pytest.mark.parametrize(
@@ -129,7 +113,6 @@ class TestStop:
         [
             ("on_epoch_end", 2, 2),
             ("on_step_end", 1, 2),
-            ("on_epoch_begin", 2, 2),
             ("on_epoch_begin", 0, 0),
             ("on_phase_setup", None, 0),
         ],
@@ -139,11 +122,6 @@ class TestStop:
         phases = [record["phase"] for record in model.history_]
         assert phases == ["fine-tuning"] * n_epochs + ["decoder"] * n_epochs
         assert model.transform(rows).shape == (80, 5)
-
-    def test_what_was_learned_is_that_of_the_epochs_before(self, rows, tiny):
-        params = {"optimization__learning_rate": "constant"}
-        stopped = tiny(max_iter=9, callbacks=[Stop("on_epoch_end", 2)], **params).fit(rows)
-        assert_same(stopped, tiny(max_iter=2, **params).fit(rows))
 
     def test_it_is_not_forgotten_by_a_checkpoint(self, rows, tiny, tmp_path, always, break_at):
         def model():
@@ -233,13 +211,6 @@ class TestErrors:
         assert log.events[-1] == "train done"
         assert_same(model.set_params(callbacks=None).fit(rows), tiny(random_state=1).fit(rows))
 
-    def test_leave_a_new_model_unfitted(self, rows, tiny):
-        model = tiny(callbacks=[Raise("on_epoch_end")])
-        params = set(vars(model))
-        with pytest.raises(Killed):
-            model.fit(rows)
-        assert set(vars(model)) == params
-
     @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
     def test_a_failing_callback_does_not_hide_the_first_error(self, error, rows, tiny, break_at):
         break_at(3, "train_step", error)
@@ -268,7 +239,6 @@ class TestInterruption:
         [
             ("on_step_end", 0, None, [Log(), Count()]),
             ("on_step_end", 0, "c", []),
-            ("on_epoch_begin", 0, None, []),
             ("on_epoch_end", 1, "c", [Log(), Count()]),
             ("on_phase_begin", 0, None, [Log()]),
         ],
@@ -285,23 +255,6 @@ class TestInterruption:
         assert 0 < model.score(rows) <= 1
         assert all(p.requires_grad and p.grad is None for p in model.network_.parameters())
         assert not model.network_.training
-
-    @pytest.mark.filterwarnings("error")
-    def test_where_warnings_are_errors(self, rows, tiny):
-        model = tiny(callbacks=[Raise("on_epoch_end", KeyboardInterrupt)])
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(rows)
-        assert model.transform(rows).shape == (80, 5)
-
-    def test_before_training_it_leaves_the_former_fit(self, rows, tiny):
-        def kernel(A, B):
-            raise KeyboardInterrupt
-
-        model = tiny().fit(rows)
-        codes = model.transform(rows)
-        with pytest.raises(KeyboardInterrupt):
-            model.set_params(kernel=kernel).fit(rows)
-        np.testing.assert_array_equal(model.transform(rows), codes)
 
 
 class TestCheckpoints:

@@ -13,13 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from dkae import load
-from dkae._support import processes, rendezvous
-from dkae._support.processes import ALONE, is_distributed, joined, present, speaks
 from dkae.alignment import MEASURES
-from dkae.training.fingerprint import described
 from tests.training import ranks
 
 ROOT = Path(__file__).parents[2]
@@ -122,73 +118,24 @@ def test_messages_arrive_as_they_were_sent(two):
 
 # --- what goes wrong ------------------------------------------------------------------------------
 
-VALUES = "the kernel values of the same rows"
-#: The things in which rank 1 differs from rank 0, by the case of `ranks`.
-DIFFERENCES = {
-    "n_components": "n_components (7, not 6)",
-    "batch_size": "batch_size (42, not 40)",
-    "hidden layers": "network__hidden_layer_sizes ((13,), not (12,))",
-    "random_state": "random_state (1, not 0)",
-    "gamma": "gamma (0.11, not 0.1)",
-    "kernel": "kernel ('laplacian', not 'rbf')",
-    "PCK's size": "kernel__max_components (4, not 3)",
-    "measure": "alignment",
-    "rows": "the rows of X",
-    "order of rows": "the rows of X",
-    "number of rows": "the shape of X ((599, 64), not (600, 64)), the rows of X",
-    "columns": "the shape of X ((600, 63), not (600, 64)), the rows of X",
-    "rows on disk": "the rows of X",
-    "an array and batches": "batches (given, not absent)",
-    "gram": VALUES,
-    "gram on one": "gram (given, not absent)",
-    "a computed gram": VALUES,
-    "y": "y",
-    "y on one": "y (absent, not given)",
-    "checkpoint on one": "checkpoint (given, not absent)",
-    "precomputed": "kernel__gram_matrix",
-    "a global": VALUES,
-    "forest": VALUES,
-    "sampler": VALUES,
-    "PCK": VALUES,
-    "network's shape": "network",
-    "hidden shape": "the shapes of the network",
-    "warm start": "fitted (absent, not given)",
-}
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ranks.DIFFERENCES)
 def test_all_ranks_name_their_difference(two, case):
-    expected = f"ValueError: rank 1 differs from rank 0 in {DIFFERENCES[case]}: start all processes"
+    _, name = ranks.DIFFERENCES[case]
+    expected = f"ValueError: rank 1 differs from rank 0 in {name}: start all processes"
     for found in two:
         assert found["differences"][case].startswith(expected)
-
-
-#: What both say; or the rank that fails, what it says, and what the other says of it.
-FAILURES = {
-    "batch": "batches of 41 rows, which cannot be divided among 2 processes: set batch_size to",
-    "gap": (1, "Input X contains NaN", "(ValueError: Input X contains NaN"),
-    "gap on disk": (1, "row 317 of X contains NaN", "(ValueError: row 317 of X"),
-    "folder": (0, "folder that does not exist", "(ValueError: checkpoint="),
-    "gram of another size": (1, "gram has shape (599, 599)", "(ValueError: gram has shape"),
-    "kernel": (1, "ZeroDivisionError: in a kernel", "(ZeroDivisionError: in a kernel)"),
-    "callback": (1, "KeyError: 'of a callback'", "(KeyError: 'of a callback')"),
-    "an error like gloo's": (1, f"RuntimeError: {ranks.GLOO}", f"(RuntimeError: {ranks.GLOO})"),
-    "a broken connection": (1, "ConnectionError: elsewhere", "(ConnectionError: elsewhere)"),
-    "Ctrl-C": (1, "KeyboardInterrupt: ", "(KeyboardInterrupt: )"),
-}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ranks.FAILURES)
 def test_all_ranks_name_the_rank_that_fails(two, case):
-    said, expected = [found["failures"][case] for found in two], FAILURES[case]
-    if isinstance(expected, str):
-        assert all(expected in text for text in said)
-    else:
-        rank, own, others = expected
-        assert own in said[rank]
-        assert said[1 - rank].startswith(f"LostProcessError: rank {rank} failed {others}")
+    _, failing, error = ranks.FAILURES[case]
+    for rank, found in enumerate(two):
+        own = failing in (rank, None)  # or all fail alike
+        expected = error if own else f"LostProcessError: rank {failing} failed ({error}"
+        assert found["failures"][case].startswith(expected)
 
 
 @pytest.mark.slow
@@ -291,96 +238,6 @@ def test_a_process_that_never_starts(tmp_path, rank, message):
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 1
     assert message in said
-
-
-@pytest.fixture
-def of_two(monkeypatch):
-    """Return a function that sets the variables of rank 1 of two, and others over them."""
-
-    def set_up(**variables):
-        given = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
-        for name, value in (given | variables).items():
-            monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
-
-    return set_up
-
-
-def test_the_variables_of_torchrun(of_two):
-    of_two()
-    assert is_distributed()
-    assert not speaks()
-    of_two(WORLD_SIZE="1", RANK="0", MASTER_PORT="")
-    assert not is_distributed()
-    assert speaks()
-    of_two(WORLD_SIZE="", RANK="")  # an address alone says nothing
-    assert not is_distributed()
-
-
-@pytest.mark.parametrize(
-    ("variables", "message"),
-    [
-        ({"WORLD_SIZE": "abc"}, r"WORLD_SIZE='abc' in the environment must be a whole number"),
-        ({"RANK": "2"}, r"RANK='2' in the environment must be a whole number from 0 to 1: start"),
-        ({"MASTER_PORT": "65536"}, r"MASTER_PORT='65536' .* from 1 to 65535"),
-        ({"MASTER_PORT": ""}, r"MASTER_PORT is not set in the environment, but .* with torchrun"),
-        ({"RANK": ""}, r"RANK is not set"),
-        ({"WORLD_SIZE": ""}, r"WORLD_SIZE is not set"),
-    ],
-)
-def test_variables_that_are_not_those_of_torchrun(of_two, variables, message):
-    of_two(**variables)
-    with pytest.raises(ValueError, match=message), joined(torch.device("cpu")):
-        pass
-
-
-@pytest.mark.parametrize("address", ["192.0.2.1", "no.such.host.invalid"])
-def test_an_address_of_another_machine(of_two, address):
-    of_two(RANK="0", MASTER_ADDR=address, MASTER_PORT=str(free_port()))
-    message = f"MASTER_ADDR={address}, MASTER_PORT=.* cannot be listened on .*: pass an address"
-    with pytest.raises(ValueError, match=message), joined(torch.device("cpu")):
-        pass
-
-
-@pytest.mark.parametrize("text", ["soon", "0", "nan"])
-def test_a_limit_must_be_a_number_of_seconds(text, monkeypatch):
-    monkeypatch.setenv("DKAE_TIMEOUT", text)
-    with pytest.raises(ValueError, match=f"DKAE_TIMEOUT={text} must be a number of seconds"):
-        rendezvous.timeout_of_environment()
-
-
-# --- alone ----------------------------------------------------------------------------------------
-
-
-def test_what_one_process_sends_comes_back():
-    assert present() is ALONE
-    arrays = {"a": np.arange(3)}
-    assert ALONE.gather(3) == [3]
-    assert ALONE.first("a") == "a"
-    assert ALONE.gather_arrays(arrays) == [arrays]
-    assert ALONE.first_arrays(arrays) is arrays
-    assert ALONE.highest(2) == 2
-    assert speaks()
-
-
-@pytest.mark.parametrize(("n", "size"), [(1, 2), (40, 3), (5, 7)])
-def test_parts_are_everything_once(n, size):
-    found = []
-    for rank in range(size):
-        someone = processes.Processes()
-        someone.rank, someone.size = rank, size
-        found += range(n)[someone.part(n)]
-    assert found == list(range(n))
-
-
-def test_values_as_text():
-    def scaled_by(factor):
-        return lambda x: x * factor if x in {"a", "b", "c"} else 1
-
-    assert described(scaled_by(2)) == described(scaled_by(2))
-    assert described(scaled_by(2)) != described(scaled_by(3))
-    assert described(np.arange(3)) != described(np.arange(3.0))
-    assert described(np.array(["a", None], object)) != described(np.array(["b", None], object))
-    assert " at 0x" not in described(object())
 
 
 # --- the command line -----------------------------------------------------------------------------

@@ -10,9 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from dkae import DeepKernelizedAutoencoder
-from dkae.networks import Autoencoder, Stack, encode_rows
-from dkae.training import DECODER, FINE_TUNING, Callback, EarlyStopping, Optimization
+from dkae.networks import Autoencoder, encode_rows
+from dkae.training import DECODER, FINE_TUNING, Callback, EarlyStopping
 from tests.nets import Noisy, Staged
 from tests.training.helpers import Killed, assert_same
 
@@ -94,19 +93,6 @@ class TestPretraining:
         )
         assert len(first) == 4
         assert all(other == first for other in others)
-
-    def test_it_helps_a_deep_sigmoid_network(self, digits):
-        def loss(pretrain_max_iter):
-            stack = Stack((40, 30, 20), activation="sigmoid", code_activation="sigmoid",
-                          layer_norm=False, input_scaling=False)  # fmt: skip
-            model = DeepKernelizedAutoencoder(
-                10, network=stack, pretrain_max_iter=pretrain_max_iter, steps_per_epoch=20,
-                max_iter=10, decoder_max_iter=0, random_state=0,
-                optimization=Optimization(learning_rate_init=0.01),
-            )  # fmt: skip
-            return model.fit(digits).history_[-1]["reconstruction_loss"]
-
-        assert loss(pretrain_max_iter=10) < loss(pretrain_max_iter=0)
 
     def test_without_training_end_to_end_the_model_is_complete(self, rows, tiny):
         model = tiny(max_iter=0, pretrain_max_iter=2).fit(rows)
@@ -235,12 +221,6 @@ class TestDecoderAlone:
             assert moved == {name for name in names if name.startswith("decoder")}
             assert "decoder.1.running_mean" in moved
 
-    def test_it_sees_noise_too(self, rows, tiny):
-        noisy, plain = (
-            tiny(max_iter=1, decoder_max_iter=1, input_noise=noise).fit(rows) for noise in (0.3, 0)
-        )
-        assert noisy.history_[-1]["loss"] > plain.history_[-1]["loss"]
-
     def test_a_decoder_that_is_a_module_needs_no_method(self, rows, tiny):
         class Pair(nn.Module):
             def __init__(self):
@@ -256,14 +236,6 @@ def test_callbacks_may_look_at_codes(rows, tiny, watched):
     params = {"network": Staged, "pretrain_max_iter": 1}
     plain = tiny(batch_size=20, optimization__learning_rate_init=0.01, **params).fit(rows)
     assert_same(watched(**params)[0], plain)
-
-
-def test_codes_are_those_of_a_network_at_rest(rows, tiny):
-    model = tiny(network=Noisy).fit(rows)
-    codes = model.transform(rows)
-    model.network_.train()
-    np.testing.assert_array_equal(model.transform(rows), codes)
-    assert model.network_.training
 
 
 @pytest.mark.parametrize(

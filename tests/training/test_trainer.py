@@ -71,20 +71,6 @@ def test_one_step_is_one_step_of_adam_on_equation_8(digits, tiny, weight):
         assert ours.grad is None  # gradients take as much memory as weights
 
 
-def test_a_plain_autoencoder_does_not_depend_on_the_kernel(digits, tiny):
-    a, b = (tiny(alignment_weight=0, kernel=kernel).fit(digits) for kernel in ("rbf", "linear"))
-    assert all(map(torch.equal, weights(a), weights(b)))
-
-
-def test_pure_alignment_leaves_the_decoder_alone(digits, tiny):
-    model = tiny(alignment_weight=1, network__tied_weights=False)
-    start = initial(model, digits)
-    for layer, fresh in zip(model.fit(digits).network_.layers, start.layers, strict=True):
-        assert not layer.decoder_bias.any()
-        assert torch.equal(layer.decoder_weight, fresh.decoder_weight)
-    assert model.network_.layers[0].bias.any()
-
-
 def test_noise_trains_a_denoiser(digits, tiny):
     noisy = digits + np.random.default_rng(0).normal(0, 0.3, digits.shape).astype(np.float32)
 

@@ -188,27 +188,31 @@ class DistributedProcesses(Processes):
         """Leave a note of this process's own error, or find out which process has failed."""
         if not _is_of_a_connection(error):
             with contextlib.suppress(RuntimeError):  # the store may be gone too
-                self._store.set(self._key("error", self.rank), f"{type(error).__name__}: {error}")
+                self._store.set(self._note_of(self.rank), f"{type(error).__name__}: {error}")
             return error
-        return LostProcessError(f"{self._failed()}; this process, rank {self.rank}, ends too")
-
-    def _failed(self) -> str:
-        others = [rank for rank in range(self.size) if rank != self.rank]
         try:
-            # Every survivor of the error of another marks itself as alive.
-            self._store.set(self._key("alive", self.rank), "")
-            end = time.monotonic() + ROLL_CALL
-            while time.monotonic() < end:
-                for rank in others:
-                    if self._store.check([self._key("error", rank)]):
-                        text = self._store.get(self._key("error", rank)).decode()
-                        return f"rank {rank} failed ({text})"
-                time.sleep(0.05)
-            gone = [r for r in others if not self._store.check([self._key("alive", r)])]
+            self._store.set(self._note_of(self.rank), "")  # alive
+            cause = self._cause()
         except RuntimeError:
-            return "rank 0, which keeps the list of processes, is gone"
-        names = ", ".join(map(str, gone)) or "unknown"
+            cause = "rank 0, which keeps the list of processes, is gone"
+        return LostProcessError(f"{cause}; this process, rank {self.rank}, ends too")
+
+    def _cause(self) -> str:
+        """Return which of the others has failed, by their notes."""
+        silent = set(range(self.size)) - {self.rank}
+        end = time.monotonic() + ROLL_CALL
+        while time.monotonic() < end:
+            for rank in range(self.size):
+                if self._store.check([self._note_of(rank)]):
+                    silent.discard(rank)
+                    if text := self._store.get(self._note_of(rank)).decode():
+                        return f"rank {rank} failed ({text})"
+            time.sleep(0.05)
+        names = ", ".join(map(str, sorted(silent))) or "unknown"
         return f"rank {names} was killed, is cut off, or did not answer in time"
+
+    def _note_of(self, rank: int) -> str:
+        return f"dkae {self._fit} note {rank}"
 
     def close(self) -> None:
         groups = {self._main, self._data, self._model}
@@ -216,9 +220,6 @@ class DistributedProcesses(Processes):
         for group in groups:
             with contextlib.suppress(RuntimeError):
                 dist.destroy_process_group(group)
-
-    def _key(self, what: str, rank: int) -> str:
-        return f"dkae {self._fit} {what} {rank}"
 
 
 ALONE = Processes()
@@ -233,13 +234,15 @@ def present() -> Processes:
 @contextlib.contextmanager
 def joined(device: torch.device) -> Iterator[Processes]:
     """Work together with the other processes of the run meanwhile, if there are others."""
-    if present() is not ALONE or not is_distributed():
+    if present() is not ALONE or _rank_and_size()[1] == 1:
         yield present()
         return
     processes = DistributedProcesses(timeout_of_environment(), device.type)
     token = _PRESENT.set(processes)
     try:
-        with contextlib.nullcontext() if processes.is_first else _silence():
+        # Warnings are for the first process: they would come once per process.
+        is_first = processes.is_first
+        with contextlib.nullcontext() if is_first else warnings.catch_warnings(action="ignore"):
             yield processes
         processes.gather(None)  # no process closes a connection that another still needs
     except BaseException as error:
@@ -252,17 +255,13 @@ def joined(device: torch.device) -> Iterator[Processes]:
         processes.close()
 
 
-def is_distributed() -> bool:
-    """Return whether there are other processes: of torch's process group, or of torchrun."""
-    return _rank_and_size()[1] > 1
-
-
 def speaks() -> bool:
     """Return whether this process writes files and messages for all of its run."""
     return _rank_and_size()[0] == 0
 
 
 def _rank_and_size() -> tuple[int, int]:
+    """Return those of torch's process group, or of torchrun."""
     if dist.is_available() and dist.is_initialized():
         return dist.get_rank(), dist.get_world_size()
     return run_of_environment()[:2]
@@ -272,11 +271,3 @@ def _is_of_a_connection(error: BaseException) -> bool:
     """Return whether an error comes from talking to the other processes."""
     is_gloo = type(error) is RuntimeError and _GLOO.match(str(error)) is not None
     return is_gloo or isinstance(error, dist.DistError)
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Leave warnings to the first process, or each would come once per process."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

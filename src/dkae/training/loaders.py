@@ -65,26 +65,24 @@ def first_batches(
 
     Several processes, each with batches of its own, take the first rows of the first process.
     """
-    iterator, head, n_numbers = iter(loader), [], 0
+    iterator, head, n_rows, n_numbers = iter(loader), list[LabelledRows](), 0, 0
     for number, item in enumerate(iterator):
         head.append(read_batch(item, number))
-        n_numbers += head[-1].rows.size
-        n_rows = sum(len(batch.rows) for batch in head)
+        rows = head[-1].rows
+        _check_shape(number, rows, head[0].rows.shape[1:])
+        n_rows, n_numbers = n_rows + len(rows), n_numbers + rows.size
         if n_rows >= N_HEAD_ROWS or n_numbers >= N_HEAD_NUMBERS:
             break
     if not head:
         raise ValueError("X is an iterable without batches: pass one that gives at least one")
-    for number, batch in enumerate(head):
-        _check_shape(number, batch.rows, head[0].rows.shape[1:])
     if iterator is loader:  # it can be read once, and that has begun
         rest = (read_batch(item, number) for number, item in enumerate(iterator, len(head)))
         batches: Iterator[LabelledRows] = chain(head, rest)
     else:
         batches = _endlessly(loader)
-    labels = [batch.labels for batch in head]
-    joined = None if any(x is None for x in labels) else np.concatenate(labels)
-    known = {"rows": np.concatenate([batch.rows for batch in head])}
-    known |= {} if joined is None else {"labels": joined}
+    known, labels = {"rows": np.concatenate([b.rows for b in head])}, [b.labels for b in head]
+    if not any(label is None for label in labels):
+        known["labels"] = np.concatenate(labels)
     shared = processes.first_arrays(known)
     return (batch.rows for batch in batches), LabelledRows(shared["rows"], shared.get("labels"))
 

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from dkae.alignment import Measure, frobenius
 
@@ -15,14 +16,6 @@ class Losses(NamedTuple):
     reconstruction: Tensor
     #: None where no prior was given.
     alignment: Tensor | None
-
-
-def reconstruction_loss(inputs: Tensor, reconstructions: Tensor) -> Tensor:
-    r"""Squared error (Eq. 3) averaged over the k·d entries, as in Eq. 8.
-
-    .. math:: \frac{1}{kd} \sum_{i=1}^{k} \| x_i - \tilde x_i \|_2^2
-    """
-    return torch.nn.functional.mse_loss(reconstructions, inputs)
 
 
 def dkae_loss(
@@ -44,7 +37,7 @@ def dkae_loss(
     the prior may be left out; then L_c is not computed.
     """
     codes, reconstructions = _at_least_float32(codes), _at_least_float32(reconstructions)
-    reconstruction = reconstruction_loss(inputs, reconstructions)
+    reconstruction = functional.mse_loss(reconstructions, inputs)
     if prior_gram is None:
         if alignment_weight != 0:
             raise ValueError(f"alignment_weight={alignment_weight:g} needs a prior_gram, got None")

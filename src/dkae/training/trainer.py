@@ -139,20 +139,16 @@ class Trainer:
         """Take the steps of an epoch, and evaluate the held-out rows."""
         self.network.eval()  # layers below a stage stand still, dropout and statistics too
         phase.network.train()
-        totals = []
         while self.step < self.n_steps:
             batch = self.source.draw(phase.alignment_weight > 0, phase.input_noise)
             # Losses stay on the device: reading them would make a GPU wait at every step.
-            losses = self.train_step(phase, batch)
-            self.sums += losses
-            totals.append(losses[0])
+            self.sums += self.train_step(phase, batch)
             self.schedule.step()
             self.step += 1
             self._tell("on_step_end", phase)
         record: Record = {"phase": phase.name, "epoch": self.epoch + 1}
-        record |= self._named(phase, self.sums / self.n_steps, totals)
-        scores = self.evaluate(phase)
-        record |= {f"validation_{name}": score for name, score in scores.items()}
+        record |= self._named(phase, self.sums / self.n_steps)
+        record |= {f"validation_{name}": loss for name, loss in self.evaluate(phase).items()}
         self.epoch, self.step, self.sums = self.epoch + 1, 0, self._zeros(phase)
         self._tell("on_epoch_end", phase, record)
 
@@ -214,19 +210,13 @@ class Trainer:
             targets, codes, outputs, prior, phase.alignment_weight, measure=self.measure
         )
 
-    def _named(
-        self, phase: Phase, losses: Tensor, steps: Sequence[Tensor] = ()
-    ) -> dict[str, float]:
-        """Return mean losses by name; an error names the first of the steps that went wrong."""
+    def _named(self, phase: Phase, losses: Tensor) -> dict[str, float]:
+        """Return mean losses by name, if they are finite."""
         named = dict(zip(_NAMES, losses.tolist(), strict=False))
-        if math.isfinite(named["loss"]):
-            return named
-        where = f"epoch {self.epoch + 1} of {phase.name!r}"
-        first = self.n_steps - len(steps) + 1  # an epoch may have begun before a checkpoint
-        bad = [i for i, loss in enumerate(steps, first) if not loss.isfinite()]
-        raise _diverged(
-            f"the loss became {named['loss']} at {f'step {bad[0]} of ' if bad else ''}{where}"
-        )
+        if not math.isfinite(named["loss"]):
+            where = f"in epoch {self.epoch + 1} of {phase.name!r}"
+            raise _diverged(f"the loss became {named['loss']} {where}")
+        return named
 
     def _tell(self, event: str, *arguments: Any) -> None:
         for listener in self._listeners[event]:
@@ -276,7 +266,7 @@ def is_finite(network: nn.Module) -> bool:
 
 def _diverged(what: str) -> FloatingPointError:
     return FloatingPointError(
-        f"{what} in training: scale X (for example to [0, 1] or with StandardScaler), lower "
+        f"{what}: scale X (for example to [0, 1] or with StandardScaler), lower "
         "learning_rate_init, or set max_grad_norm=1"
     )
 
