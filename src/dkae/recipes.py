@@ -18,7 +18,7 @@ from dkae.networks import Stack
 from dkae.nystroem import InvertibleNystroem
 from dkae.training import Optimization
 
-__all__ = ["RECIPES", "default", "network", "paper"]
+__all__ = ["default", "network", "paper"]
 
 
 def default(kernel: Any = "rbf", **overrides: Any) -> Any:
@@ -65,7 +65,3 @@ def paper(**overrides: Any) -> DeepKernelizedAutoencoder:
         "optimization": Optimization(learning_rate="constant", learning_rate_init=0.001),
     }
     return DeepKernelizedAutoencoder(**(settings | overrides))
-
-
-#: The recipes by name, for the command line.
-RECIPES = {"default": default, "network": network, "paper": paper}

@@ -103,17 +103,6 @@ def test_no_file_is_overwritten_without_force(call, here, monkeypatch):
     assert old.read_bytes() != b""
 
 
-def test_a_link_keeps_leading_to_the_file_that_is_replaced(here):
-    target, link = here / "target.csv", here / "link.csv"
-    target.write_bytes(b"old")
-    link.symlink_to(target)
-    args = ("transform", "model.safetensors", "rows.npy", "-o", link)
-    assert "exists" in fail(*args, code=2)
-    succeed(*args, "--force")
-    assert link.is_symlink()
-    assert target.read_bytes() != b"old"
-
-
 @pytest.mark.parametrize(
     ("out", "code", "message"),
     [

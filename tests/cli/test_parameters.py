@@ -2,12 +2,11 @@
 
 import shlex
 
-import numpy as np
 import pytest
 
 from dkae import DeepKernelizedAutoencoder, load
-from dkae.cli.fit import build_map, pair
-from tests.cli.helpers import TINY, fail, make_estimator, run, succeed
+from dkae.cli.fit import pair
+from tests.cli.helpers import fail, run, succeed
 
 #: All at once: no option hides another.
 OPTIONS = """--components 3 --kernel laplacian --gamma 0.5 --alignment centered --alignment-weight 0
@@ -42,15 +41,6 @@ def test_without_options_the_map_has_its_defaults(folder, monkeypatch, tmp_path)
     assert seen[0].get_params() == DeepKernelizedAutoencoder(random_state=0).get_params()
 
 
-def test_standardize_means_the_same_as_in_python(folder, rows, tmp_path):
-    np.save(tmp_path / "units.npy", units := rows * [1, 1000, 1e-3, 5])
-    saved, codes = tmp_path / "m.safetensors", tmp_path / "codes.npy"
-    succeed("fit", tmp_path / "units.npy", "-o", saved, *TINY, "--standardize")
-    succeed("transform", saved, tmp_path / "units.npy", "-o", codes)
-    expected = make_estimator(standardize=True).fit(units)
-    np.testing.assert_array_equal(np.load(codes), expected.transform(units))
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [(".5", 0.5), ("[1, 2]", [1, 2]), ("False", False), ("None", None), ("a=b", "a=b"),
@@ -59,11 +49,6 @@ def test_standardize_means_the_same_as_in_python(folder, rows, tmp_path):
 )  # fmt: skip
 def test_values_are_literals_or_text(text, value):
     assert pair(f"a={text}") == ("a", value)
-
-
-def test_parts_are_set_before_their_parameters():
-    kernel = build_map("nystroem", {"kernel__degree": 2, "gamma": 3, "kernel": "poly"}).kernel
-    assert (kernel.metric, kernel.degree, kernel.gamma) == ("poly", 2, 3)
 
 
 @pytest.mark.parametrize(

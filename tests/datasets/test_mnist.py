@@ -46,16 +46,6 @@ def test_arrays(digits: Bunch) -> None:
     assert digits.source_rows[-1] < 60_000
 
 
-def test_content_is_plausible(digits: Bunch) -> None:
-    """The class shares, the mean and the empty border are those of MNIST."""
-    full = np.array([5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949])
-    np.testing.assert_allclose(np.bincount(digits.target), full / 3, rtol=0.05)
-    assert digits.data.mean() / 255 == pytest.approx(0.1307, abs=0.001)
-    assert digits.data.std() / 255 == pytest.approx(0.3081, abs=0.002)
-    assert digits.images[:, 0, 0].max() == 0
-    assert len({row.tobytes() for row in digits.data}) == 20_000, "some image is there twice"
-
-
 def test_scaled(digits: Bunch) -> None:
     """Scaling divides by 255 in float32, changes nothing else, and makes no float64 copy."""
     tracemalloc.start()
@@ -69,17 +59,6 @@ def test_scaled(digits: Bunch) -> None:
     np.testing.assert_array_equal(scaled.data, digits.data.astype(np.float32) / np.float32(255))
     np.testing.assert_array_equal(scaled.target, digits.target)
     np.testing.assert_array_equal(scaled.train, digits.train)
-
-
-def test_split_is_disjoint_and_covers_all_rows(digits: Bunch) -> None:
-    """Every part has every class."""
-    parts = [digits.train, digits.validation, digits.test]
-    assert [len(part) for part in parts] == [14_000, 3_000, 3_000]
-    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(20_000))
-    for part in parts:
-        assert part.dtype == np.int64
-        assert (np.diff(part) > 0).all()
-        assert set(digits.target[part]) == set(range(10))
 
 
 def test_split_never_changes(digits: Bunch) -> None:
