@@ -32,7 +32,7 @@ def test_files_are_there():
 def test_every_room_is_named():
     names = {path.name for path in (ROOT / "src/dkae").iterdir() if path.name[0] != "_"}
     names = {name.removesuffix(".py") for name in names}
-    rooms = names - {"py.typed", "clustering"}  # the latter is only a former name
+    rooms = names - {"py.typed"}
     assert [
         room
         for room in sorted(rooms)
