@@ -75,7 +75,6 @@ def test_shared_memory_is_written_twice(tmp_path):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_defaults_of_torch_make_no_difference(dtype, path, monkeypatch):
-    """F11."""
     before = path.read_bytes()
     try:
         torch.set_default_dtype(dtype)
