@@ -209,7 +209,7 @@ CHANGES = {
         "a history of numbers": (with_fields(DKA, history_=[1, 2]), "history_ of"),
         "no network": (without(DKA, "network_"), "network_ of .* is missing"),
         "another network": (with_fields(DKA, network_=RBF), "network_ of .* is a PairwiseKernel"),
-        "a name that is none": (with_fields(DKA, feature_names_in_=["a", 1]), "feature_names_in_"),
+        "a number for a name": (with_fields(DKA, feature_names_in_=["a", 1]), "feature_names_in_"),
         "a kernel of NaN": (with_fields("PairwiseKernel", gamma_={"float": "nan"}), "gamma_ of"),
         "a kernel that nothing checks": (broken_kernel, "kernel='x' is not known"),
         "a kernel normalised 9 times": (with_fields(DKA, kernel_=normalised(9)), "objects"),
