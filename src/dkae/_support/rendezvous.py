@@ -82,29 +82,28 @@ def connect(run: Run, timeout: timedelta) -> None:
     Where torchrun restarts processes, its store still has the addresses of the former ones. So the
     first process makes up a name, and all of them write under it.
     """
-    store = _store_of(run, timeout)
-    name = _name_all(store, run.size, timeout) if run.rank == 0 else _learn_name(store, run.rank)
-    named = dist.PrefixStore(name, store)  # type: ignore[attr-defined]
-    try:
-        dist.init_process_group(
-            "gloo", store=named, rank=run.rank, world_size=run.size, timeout=timeout
-        )
-    except RuntimeError as error:
-        raise LostProcessError(f"the processes could not connect to each other: {error}") from error
-
-
-def _store_of(run: Run, timeout: timedelta) -> Any:
-    """Return the store of a run, which its rank 0 makes unless torchrun's agent has."""
+    # torchrun's agent may run the store.
     is_master = run.rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     try:
-        return dist.TCPStore(  # type: ignore[attr-defined]
+        store = dist.TCPStore(  # type: ignore[attr-defined]
             run.address, run.port, run.size, is_master, timeout,
             wait_for_workers=False, master_listen_fd=_listen(run) if is_master else None,
         )  # fmt: skip
+        name = (
+            _name_all(store, run.size, timeout) if run.rank == 0 else _learn_name(store, run.rank)
+        )
+        named = dist.PrefixStore(name, store)  # type: ignore[attr-defined]
+        dist.init_process_group(
+            "gloo", store=named, rank=run.rank, world_size=run.size, timeout=timeout
+        )
+    except LostProcessError:
+        raise
     except RuntimeError as error:
+        reason = str(error).partition("\n")[0][:200]
         raise LostProcessError(
-            f"rank 0 did not answer at MASTER_ADDR={run.address}, MASTER_PORT={run.port} within "
-            f"{timeout.total_seconds():g} seconds"
+            f"rank {run.rank} did not reach the others by MASTER_ADDR={run.address}, "
+            f"MASTER_PORT={run.port} within {timeout.total_seconds():g} seconds: start all "
+            f"processes, and let them see that address ({reason})"
         ) from error
 
 
@@ -140,11 +139,9 @@ def _name_all(store: Any, size: int, timeout: timedelta) -> str:
 
 
 def _learn_name(store: Any, rank: int) -> str:
+    """Ask for the name, and confirm it."""
     question = uuid4().hex
-    try:
-        store.set(f"dkae asks {rank}", question)
-        name = str(store.get(f"dkae answer {question}").decode())
-        store.set(f"{name} {rank}", "")
-    except RuntimeError as error:
-        raise LostProcessError("rank 0 did not appear in time") from error
+    store.set(f"dkae asks {rank}", question)
+    name = str(store.get(f"dkae answer {question}").decode())
+    store.set(f"{name} {rank}", "")
     return name
