@@ -92,20 +92,6 @@ class TestEvents:
             "train done",
         ]  # fmt: skip
 
-    def test_every_step(self, rows, tiny):
-        class Steps:
-            seen = ()
-
-            def on_step_end(self, trainer, phase):
-                self.seen = (*self.seen, (trainer.n_steps, trainer.epoch))
-
-        steps = Steps()
-        tiny(callbacks=[steps]).fit(rows)
-        assert steps.seen == ((5, 0),) * 5 + ((5, 1),) * 5
-
-    def test_they_do_not_change_the_result(self, rows, tiny):
-        assert_same(tiny(callbacks=[Log(), Count()]).fit(rows), tiny().fit(rows))
-
 
 class TestStop:
     @pytest.mark.parametrize(

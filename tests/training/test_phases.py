@@ -94,12 +94,6 @@ class TestPretraining:
         assert len(first) == 4
         assert all(other == first for other in others)
 
-    def test_without_training_end_to_end_the_model_is_complete(self, rows, tiny):
-        model = tiny(max_iter=0, pretrain_max_iter=2).fit(rows)
-        assert phases_of(model) == ["layer 1"] * 2 + ["layer 2"] * 2
-        assert model.n_iter_ == 0
-        assert model.inverse_transform(model.transform(rows)).shape == rows.shape
-
     @pytest.mark.parametrize("n_pretrained", [1, 2])
     def test_trained_layers_are_left_out(self, n_pretrained, rows, tiny):
         layers = tiny(random_state=3).fit(rows).network_.layers

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 
 from dkae import InvertibleNystroem, load, save
 from dkae.codespace import interpolate
@@ -70,10 +69,6 @@ class TestKernelsOfTablesAndImages:
         fitted = PairwiseKernel("rbf").fit(10 * rows)
         model = tiny(kernel=0.5 * fitted + PairwiseKernel("linear")).fit(rows)
         assert model.kernel_.kernels_[0].kernels_[0].gamma_ == fitted.gamma_
-
-    def test_a_kernel_that_is_not_fitted_says_so(self, rows):
-        with pytest.raises(NotFittedError, match="not fitted"):
-            PairwiseKernel("rbf").on(rows).block(np.arange(3))
 
     def test_a_kernel_is_no_gram_and_a_gram_no_kernel(self, rows, tiny):
         kernel = PairwiseKernel("rbf").fit(rows)
