@@ -16,12 +16,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from dkae._support.checks import (
-    check_integer,
-    check_takes,
-    draw_seed,
-    warn_caller,
-)
+from dkae._support.checks import check_integer, draw_seed, warn_caller
 from dkae._support.devices import float32_math
 from dkae._support.processes import Processes, present, speaks
 from dkae.attached_kernel import AttachedKernel
@@ -340,8 +335,6 @@ class KernelMap(
         if self.cache_bytes is None:
             return kernel.on(rows)
         budget = check_integer("cache_bytes", self.cache_bytes, at_least=0)
-        # A custom kernel need not take a budget.
-        check_takes("kernel.on", kernel.on, "rows", 1, {"cache_bytes": budget})
         return kernel.on(rows, cache_bytes=budget)
 
     def _probe_rows(self) -> Any:

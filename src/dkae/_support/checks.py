@@ -7,7 +7,7 @@ import inspect
 import math
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from types import FrameType
@@ -118,11 +118,8 @@ def draw_seed(random_state: Any) -> int:
     return int(check_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def check_takes(
-    name: str, function: Any, what: str, n: int, params: Mapping[str, Any] | None = None
-) -> None:
-    """Raise if `function` cannot be called with `n` arguments, which are `what`, and `params`."""
-    params = params or {}
+def check_takes(name: str, function: Any, what: str, n: int) -> None:
+    """Raise if `function` cannot be called with `n` arguments, which are `what`."""
     if not callable(function):
         raise ValueError(f"{name}={shown(function)} must be a function of {what}")
     try:
@@ -130,12 +127,11 @@ def check_takes(
     except (TypeError, ValueError):  # some functions of C have none
         return
     try:
-        signature.bind(*[None] * n, **params)
+        signature.bind(*[None] * n)
     except TypeError as error:
-        named = "".join(f" and {key}=" for key in params)
         raise ValueError(
-            f"{name}={getattr(function, '__name__', function)} cannot be called with {what}{named}:"
-            f" {error}"
+            f"{name}={getattr(function, '__name__', function)} cannot be called with {what}: "
+            f"{error}"
         ) from error
 
 
