@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from dkae._support.checks import check_boolean, check_integer, unchanged_on_fail
 from dkae._support.devices import choose_device, float32_math
 from dkae._support.processes import joined
 from dkae.alignment import check_width
+from dkae.augmentation import make_augmentation
 from dkae.fit_input import FitInput, LoaderInput, PartInput, TrainingData
 from dkae.kernel_map import LOGGER, KernelMap
 from dkae.metrics.quality import Quality
@@ -34,6 +36,7 @@ from dkae.training.loaders import is_loader
 from dkae.training.phases import Settings, plan_phases
 from dkae.training.progress import listeners_of
 from dkae.training.trainer import train
+from dkae.training.views import Views
 
 __all__ = ["DeepKernelizedAutoencoder"]
 
@@ -108,6 +111,12 @@ class DeepKernelizedAutoencoder(KernelMap):
         After pretraining the encoder sees each row with Gaussian noise of a random standard
         deviation up to this; the decoder must restore the clean row, and the prior is that of the
         clean row. In the units of X, or in standard deviations with `standardize`.
+    augment : {"jitter", "mixup", "images"} or callable, optional
+        Rows that cost nothing: half of what the network sees are views of rows, with the kernel
+        evaluated at the views; the decoder restores the view. An object of `dkae.augmentation`, its
+        name, or a function ``(rows, rng) -> rows`` of rows as the network sees them and a NumPy
+        generator. Needs a kernel that can be evaluated at new rows. Costs the kernel of a pool of
+        views, which is drawn anew after five passes.
     validation_fraction : float, default=0.0
         Share of the rows, 10,000 at most, that nothing is fitted to: they are evaluated after each
         epoch, for ``callbacks=[EarlyStopping()]`` and for you.
@@ -193,6 +202,7 @@ class DeepKernelizedAutoencoder(KernelMap):
         steps_per_epoch: str | int = "auto",
         optimization: Optimization | None = None,
         input_noise: float = 0.0,
+        augment: Any = None,
         validation_fraction: float = 0.0,
         callbacks: Any = None,
         cache_bytes: int | None = None,
@@ -216,6 +226,7 @@ class DeepKernelizedAutoencoder(KernelMap):
         self.steps_per_epoch = steps_per_epoch
         self.optimization = optimization
         self.input_noise = input_noise
+        self.augment = augment
         self.validation_fraction = validation_fraction
         self.callbacks = callbacks
         self.cache_bytes = cache_bytes
@@ -291,6 +302,7 @@ class DeepKernelizedAutoencoder(KernelMap):
                 rows, seed = self._check_input(fit_input, processes, is_warm=is_warm)
                 fraction = settings.validation_fraction
                 data = self._prepare(fit_input, rows, seed, fraction=fraction, is_warm=is_warm)
+                data = data._replace(views=self._views(settings))
                 network = self._network_for(data, settings)
                 source = fit_input.source(data, settings, device, processes, fill=self.fill_)
                 with fit_input.keeping(network, data, settings) as kept:
@@ -299,6 +311,19 @@ class DeepKernelizedAutoencoder(KernelMap):
         return self._finish(outcome, quality if fit_input.is_last else None)
 
     # --- the steps of fit --------------------------------------------------------------------
+
+    def _views(self, settings: Settings) -> Views | None:
+        """Return how rows are varied, if they are."""
+        augment = make_augmentation(settings.augment)
+        if augment is None:
+            return None
+        if self.kernel_ is None or not self.kernel_.knows_new_rows:
+            what = self.kernel_ or "a Gram matrix"
+            raise ValueError(
+                f"augment={self.augment!r} needs the kernel at new rows, and the model has {what}, "
+                "with values for known rows only: leave augment out, or pass a kernel"
+            )
+        return Views(augment, partial(self._present_prior, gram=None))
 
     def _network_for(self, data: TrainingData, settings: Settings) -> nn.Module:
         """Return the network to train: a new one, or a copy of the present one."""

@@ -27,6 +27,7 @@ from dkae.training.checkpoint import Checkpoint, check_path, keeping
 from dkae.training.fingerprint import fingerprint
 from dkae.training.loaders import LoaderSource, check_loader_wishes, first_batches, loader_steps
 from dkae.training.phases import Settings
+from dkae.training.views import PassViewSource, Views, ViewSource
 
 __all__ = ["FitInput", "LoaderInput", "PartInput", "TrainingData"]
 
@@ -54,6 +55,8 @@ class TrainingData(NamedTuple):
     rng: np.random.Generator
     #: Returns other rows as the map sees them.
     see: Callable[[Any], Any]
+    #: How rows are varied, if they are.
+    views: Views | None = None
 
 
 class FitInput:
@@ -79,6 +82,7 @@ class FitInput:
     #: The checkpoint, if there is one.
     path: Path | None = None
     _kind: type[BatchSource] = BatchSource
+    _kind_with_views: type[ViewSource] = ViewSource
 
     def __init__(self, X: Any, y: object = None, gram: Any = None, checkpoint: Any = None) -> None:
         self.X, self.y, self.gram, self.checkpoint = X, y, gram, checkpoint
@@ -119,7 +123,7 @@ class FitInput:
 
         `fill` replaces missing values of inputs. With codes, no loss asks for the prior.
         """
-        return self._kind(
+        source = self._kind(
             data.rows,
             data.prior if encode is None else None,
             data.ids,
@@ -132,6 +136,7 @@ class FitInput:
             None if encode is None else _codes_of(data.rows, encode, settings),
             processes,
         )
+        return source if data.views is None else self._kind_with_views(source, data.views)
 
     def keeping(
         self, network: nn.Module, data: TrainingData, settings: Settings
@@ -184,7 +189,7 @@ class LoaderInput(FitInput):
         kernel, n_steps = data.prior.kernel, settings.steps_per_epoch
         return LoaderSource(
             self.batches, data.rows.shape[1:], data.see, kernel.gram, int(n_steps), data.rng,
-            device, processes, encode,
+            device, processes, encode, None if data.views is None else data.views.augment,
         )  # fmt: skip
 
 
@@ -203,6 +208,7 @@ class PartInput(FitInput):
     is_last = False
     n_parts = N_PARTS
     _kind = PassSource
+    _kind_with_views = PassViewSource
 
     def __init__(self, X: Any, y: object, gram: Any, history: Any, continued: Any) -> None:
         super().__init__(X, y, gram)

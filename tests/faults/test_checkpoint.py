@@ -23,6 +23,7 @@ RECIPES = {
         "max_iter": 3, "network__tied_weights": False, "validation_fraction": 0.2,
         "optimization__learning_rate": "constant", "optimization__max_grad_norm": 0.1,
     },
+    "views": {"max_iter": 2, "decoder_max_iter": 2, "augment": "jitter", "input_noise": 0.1},
     "pretraining": {"max_iter": 0, "pretrain_max_iter": 2},
     "stopping": {
         **STOPPING, "max_iter": 8, "pretrain_max_iter": 2, "decoder_max_iter": 3,
@@ -33,8 +34,9 @@ RECIPES = {
 
 
 @pytest.fixture
-def small(tiny):
+def small(tiny, monkeypatch):
     """Return a factory of models for `rows` that are trained as a recipe says."""
+    monkeypatch.setattr("dkae.training.views.N_PASSES", 0.3)  # a pool every few batches
 
     def make(recipe):
         size = {"network__hidden_layer_sizes": (7,), "n_components": 3, "kernel": "linear"}
@@ -60,7 +62,7 @@ def test_a_fit_resumes_from_any_epoch_of_any_phase(recipe, rows, small, tmp_path
             assert_same(small(recipe).fit(rows, checkpoint=file), unbroken)
 
 
-@pytest.mark.parametrize("recipe", ["all phases", "stopping, onecycle"])
+@pytest.mark.parametrize("recipe", ["all phases", "stopping, onecycle", "views"])
 def test_a_fit_resumes_from_any_step(recipe, rows, small, tmp_path, always, break_at):
     unbroken = small(recipe).fit(rows)
     for i in range(3 * len(unbroken.history_)):

@@ -16,6 +16,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 
 from dkae import DeepKernelizedAutoencoder, InvertibleNystroem
+from dkae.augmentation import Images
 from dkae.decoders import KernelRidgeDecoder, MLPDecoder, RidgeDecoder
 from dkae.kernels import PairwiseKernel
 from dkae.networks import ACTIVATIONS, Stack
@@ -70,6 +71,7 @@ AUTOENCODER: dict[str, list[Any]] = SHARED | {
     "steps_per_epoch": [4, "samples", "pairs"],
     "optimization": [Optimization(learning_rate_init=0.1)],
     "input_noise": [0.5],
+    "augment": ["jitter", "mixup", Images((2, 3))],
     "validation_fraction": [0.2],
     "warm_start": [True],
 }

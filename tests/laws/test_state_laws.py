@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 from dkae import DeepKernelizedAutoencoder, InvertibleNystroem, KernelPCA, load, save
+from dkae.augmentation import Images
 from dkae.decoders import KernelRidgeDecoder, MLPDecoder
 from dkae.kernels import (
     ForestKernel,
@@ -89,6 +90,7 @@ CASES = {
         standardize=True,
         network=Stack((6,), activation="tanh", tied_weights=False, input_scaling="features"),
         optimization=Optimization(learning_rate="constant"),
+        augment=Images((5, 1), zoom=0.2),
     ),
     "autoencoder of pixels": autoencoder(network=Stack((), output_activation="sigmoid")),
     "kernel ridge": nystroem(decoder="kernel_ridge", standardize=True),

@@ -95,6 +95,7 @@ FITS = {
     "cluster kernel, nothing held": PCK | {"cache_bytes": 0},
     "forest": {"kernel": ForestKernel(n_estimators=9, random_state=0)},
     "noise, clipped": {"input_noise": 0.3, "optimization__max_grad_norm": 0.01},
+    "views": {"augment": "mixup"},
     "early stopping": {"callbacks": [EarlyStopping()], "validation_fraction": 0.2},
     "a custom network": {"network": Dropping},
     "gaps": {"missing": "mask"},
@@ -243,6 +244,9 @@ DIFFERENCES = {
         lambda _: fit(alignment=(lambda c, p: c.sum(), lambda c, p: p.sum())[RANK]), "alignment"
     ),
     "rows": (lambda _: fit(X + RANK), "the rows of X"),
+    "views": (
+        lambda _: fit(augment=lambda rows, rng: rows + RANK), "what augment returned"
+    ),
     "order of rows": (lambda _: fit(X[:: 1 - 2 * RANK]), "the rows of X"),
     "number of rows": (
         lambda _: fit(X[: 600 - RANK]), "the shape of X ((599, 64), not (600, 64)), the rows of X"

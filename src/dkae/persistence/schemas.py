@@ -328,11 +328,14 @@ declare_map: Any = partial(
     r2_=_measure,
 )
 declare("dkae.training:Optimization", code=("optimizer",))
+for _name in ("Images", "Jitter", "Mixup"):
+    declare(f"dkae.augmentation:{_name}")
 declare_map(
     "dkae.autoencoder:DeepKernelizedAutoencoder",
-    code=("kernel", "network", "alignment"),
+    code=("kernel", "network", "alignment", "augment"),
     network=instance("Stack") | TEXT | NOTHING,
     optimization=OPTIMIZATION,
+    augment=instance("Images", "Jitter", "Mixup") | TEXT | NOTHING,
     network_=instance("Autoencoder", "ConvolutionalAutoencoder", "CustomNetwork"),
     steps_per_epoch_=COUNT,
     history_=RECORDS,

@@ -241,7 +241,11 @@ def _thread() -> ThreadPoolExecutor:
     """Return a pool of one thread, in which torch has one thread too: the step has the cores."""
     n_threads = torch.get_num_threads()
     pool = ThreadPoolExecutor(1, "dkae-rows", torch.set_num_threads, (1,))
-    pool.submit(torch.get_num_threads).result()
+    try:
+        pool.submit(torch.get_num_threads).result()
+    except BaseException:  # Ctrl-C: Python would wait for a worker that has no work
+        pool.shutdown(wait=False)
+        raise
     torch.set_num_threads(n_threads)  # a new thread takes the last number of any
     return pool
 

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from dkae._support.processes import ALONE, Processes
+from dkae.augmentation import Augmentation, views_of
 from dkae.grams import Floats
 from dkae.training.batches import Batch, draw_noise
 
@@ -136,11 +137,17 @@ class LoaderSource:
     processes: Processes = ALONE
     #: Returns the inputs of rows, if they are not the rows themselves.
     encode: Callable[[Floats], Floats] | None = None
+    #: Returns views, which take the place of every second row.
+    augment: Augmentation | None = None
     n_drawn: int = 0
 
     def draw(self, with_prior: bool = True, input_noise: float = 0.0) -> Batch:
         """Return the next batch that has at least two rows."""
-        own = torch.from_numpy(np.ascontiguousarray(self.seen(self._next())))
+        seen = np.ascontiguousarray(self.seen(self._next()))
+        if self.augment is not None:
+            half = len(seen) // 2
+            seen = np.concatenate([seen[:half], views_of(self.augment, seen[half:], self.rng)])
+        own = torch.from_numpy(seen)
         self._check_sizes(len(own))
         block = None
         if with_prior:

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from dkae._support.checks import check_integer, check_number
 from dkae._support.devices import choose_device
 from dkae.alignment import make_measure
+from dkae.augmentation import make_augmentation
 from dkae.networks.protocol import decoder_parameters_of
 from dkae.training.batches import batches_per_epoch
 from dkae.training.optimization import Optimization
@@ -46,6 +47,7 @@ class Settings:
     pretrain_max_iter: int = 0
     decoder_max_iter: int = 0
     input_noise: float = 0.0
+    augment: Any = None
     validation_fraction: float = 0.0
     device: Any = "auto"
     optimization: Optimization = field(default_factory=Optimization)
@@ -63,6 +65,7 @@ class Settings:
                 "set one of them to at least 1"
             )
         check_number("input_noise", self.input_noise, 0)
+        make_augmentation(self.augment)
         check_number("validation_fraction", self.validation_fraction, 0, 1, open_high=True)
         choose_device(self.device)
         self.optimization.check()
