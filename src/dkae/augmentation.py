@@ -50,7 +50,8 @@ class Jitter(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
         scale = check_number("scale", self.scale, 0, open_low=True)
         deviation = np.nanstd(rows, axis=0, dtype=np.float64).astype(np.float32)
         noise = rng.standard_normal(rows.shape, dtype=np.float32)
-        return rows + np.float32(scale) * deviation * noise
+        jittered: Floats = rows + np.float32(scale) * deviation * noise
+        return jittered
 
 
 class Mixup(BaseEstimator):  # type: ignore[misc]
@@ -67,8 +68,8 @@ class Mixup(BaseEstimator):  # type: ignore[misc]
 
     def __call__(self, rows: Floats, rng: np.random.Generator) -> Floats:
         alpha = check_number("alpha", self.alpha, 0, open_low=True)
-        share = rng.beta(alpha, alpha, (len(rows), *[1] * (rows.ndim - 1)))
-        share = np.minimum(share, 1 - share).astype(np.float32)
+        drawn = rng.beta(alpha, alpha, (len(rows), *[1] * (rows.ndim - 1)))
+        share = np.minimum(drawn, 1 - drawn).astype(np.float32)
         others = rows[rng.permutation(len(rows))]
         mixed: Floats = (1 - share) * rows + share * others
         return mixed

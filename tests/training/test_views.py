@@ -23,12 +23,12 @@ KERNELS = {
 }
 
 
-def make_source(kernel=KERNELS["rbf"], rows=X, kind=ViewSource, augment=Jitter()):
+def make_source(kernel=KERNELS["rbf"]):
     kernel = kernel.fit(X)
     rng, device = np.random.default_rng(0), torch.device("cpu")
     ids = np.arange(50)
-    source = BatchSource(rows, kernel.on(X), ids, np.arange(50, 60), 20, "samples", rng, device)
-    return kernel, kind(source, Views(augment, kernel.on))
+    source = BatchSource(X, kernel.on(X), ids, np.arange(50, 60), 20, "samples", rng, device)
+    return kernel, ViewSource(source, Views(Jitter(), kernel.on))
 
 
 def is_row(batch):
