@@ -47,6 +47,7 @@ __all__ = [
     "RowArray",
     "__version__",
     "alignment",
+    "augmentation",
     "baselines",
     "codespace",
     "datasets",

@@ -169,9 +169,15 @@ def make_augmentation(given: Any) -> Augmentation | None:
     return chosen
 
 
+def with_views(augment: Augmentation, rows: Floats, rng: np.random.Generator) -> Floats:
+    """Return the first half of the rows, and views of the others in their place."""
+    half = len(rows) // 2
+    return np.concatenate([rows[:half], views_of(augment, rows[half:], rng)])
+
+
 def views_of(augment: Augmentation, rows: Floats, rng: np.random.Generator) -> Floats:
     """Return a view of each row, checked."""
-    views = np.asarray(augment(rows, rng))
+    views = np.asarray(augment(rows.copy(), rng))  # it may write to them
     if views.shape != rows.shape or views.dtype.kind not in "iuf":
         raise ValueError(
             f"augment returned {views.dtype} of shape {views.shape} for rows of shape "

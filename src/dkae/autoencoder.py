@@ -302,7 +302,7 @@ class DeepKernelizedAutoencoder(KernelMap):
                 rows, seed = self._check_input(fit_input, processes, is_warm=is_warm)
                 fraction = settings.validation_fraction
                 data = self._prepare(fit_input, rows, seed, fraction=fraction, is_warm=is_warm)
-                data = data._replace(views=self._views(settings))
+                data = data._replace(views=self._views(data, settings))
                 network = self._network_for(data, settings)
                 source = fit_input.source(data, settings, device, processes, fill=self.fill_)
                 with fit_input.keeping(network, data, settings) as kept:
@@ -312,13 +312,14 @@ class DeepKernelizedAutoencoder(KernelMap):
 
     # --- the steps of fit --------------------------------------------------------------------
 
-    def _views(self, settings: Settings) -> Views | None:
+    def _views(self, data: TrainingData, settings: Settings) -> Views | None:
         """Return how rows are varied, if they are."""
         augment = make_augmentation(settings.augment)
         if augment is None:
             return None
-        if self.kernel_ is None or not self.kernel_.knows_new_rows:
-            what = self.kernel_ or "a Gram matrix"
+        kernel = data.prior.kernel
+        if kernel is None or not kernel.knows_new_rows or kernel is not self.kernel_:
+            what = kernel or "a Gram matrix"
             raise ValueError(
                 f"augment={self.augment!r} needs the kernel at new rows, and the model has {what}, "
                 "with values for known rows only: leave augment out, or pass a kernel"
@@ -408,6 +409,8 @@ class DeepKernelizedAutoencoder(KernelMap):
             self.network = Stack()
         if name == "optimization" and self.optimization is None:
             self.optimization = Optimization()
+        if name == "augment":
+            self.augment = make_augmentation(self.augment)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the network as it is on the CPU: the reader may have no GPU."""

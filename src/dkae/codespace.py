@@ -45,8 +45,8 @@ def code_pca(model: Invertible, X_clean: Any, n_components: int | None = None) -
     X_clean : array-like of shape (n_samples, n_features)
         Rows whose codes the step "pca" is fitted to, at least two.
     n_components : int, optional
-        At most the number of clean rows and the width of the code. By default the least of both
-        and 32, the number of the paper.
+        At most the number of clean rows and the width of the code; all components of a code leave
+        it as it is. By default 32 as in the paper, or half of the width if that is less.
 
     Notes
     -----
@@ -58,8 +58,8 @@ def code_pca(model: Invertible, X_clean: Any, n_components: int | None = None) -
         n_components = check_integer("n_components", n_components, at_least=1)
     # Not converted: a model may name the columns, and the step must know the names.
     codes = model.transform(X_clean)
-    n = min(_check_codes(codes, "X_clean").shape)
-    m = min(N_DENOISING, n) if n_components is None else n_components
+    n, width = _check_codes(codes, "X_clean").shape
+    m = min(N_DENOISING, n, (width + 1) // 2) if n_components is None else n_components
     pca = _fit_pca(codes, m, rows="X_clean", parameter=f"n_components={m}")
     return Pipeline([("model", model), ("pca", pca)])
 
@@ -81,8 +81,8 @@ def denoise(
     X_clean : array-like of shape (n_clean, n_features)
         Rows without noise, such as the training rows.
     n_components : int, optional
-        Columns of W. By default 32 as in the paper, or as many as the codes of the clean rows
-        have; all components of a code leave it as it is.
+        Columns of W. By default 32 as in the paper, or half of the width of the code if that is
+        less.
 
     Notes
     -----

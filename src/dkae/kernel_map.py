@@ -283,7 +283,7 @@ class KernelMap(
     def _fit_prior(self, rows: Any, y: object, gram: Any, ids: Rows) -> Gram:
         """Fit the kernel to the rows to train on, and return the Gram matrix of all rows."""
         if gram is not None:
-            prior = gram_of(gram, rows)
+            prior = self._given_prior(gram, rows)
             self.kernel_ = prior.kernel
             return prior
         kernel = self._unfitted_kernel()
@@ -300,9 +300,14 @@ class KernelMap(
 
     def _present_prior(self, rows: Any, gram: Any) -> Gram:
         if gram is not None:
-            return gram_of(gram, rows)
+            return self._given_prior(gram, rows)
         kernel = self._evaluable_kernel()
         return self._gram_on(kernel, self._kernel_rows(rows, kernel))
+
+    def _given_prior(self, gram: Any, rows: Any) -> Gram:
+        """Return a Gram that was passed, with its kernel if that has its entries on the rows."""
+        kernel = getattr(gram, "kernel", None)
+        return gram_of(gram, rows if kernel is None else self._kernel_rows(rows, kernel))
 
     def _kernel_for_new_rows(self) -> Kernel:
         """Return the kernel if it can be evaluated at rows that it has not seen."""

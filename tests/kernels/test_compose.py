@@ -53,6 +53,10 @@ def test_parts_of_a_sum_hold_what_they_need_of_the_rows(monkeypatch):
     for _ in range(3):
         towards(Y)
     assert made == [len(X)] + 3 * [len(Y)]
+    towards = normalize(ProbabilisticClusterKernel(3, 2, random_state=0)).fit(X).towards(X)
+    made.clear()
+    np.testing.assert_array_equal(towards(Y), towards(Y))
+    assert set(made) == {len(Y)}
 
 
 def test_a_composed_kernel_takes_and_knows_what_all_its_parts_do():

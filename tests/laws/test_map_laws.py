@@ -14,6 +14,7 @@ import torch
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -21,9 +22,16 @@ from sklearn.preprocessing import StandardScaler
 from dkae import RowArray, load, save
 from dkae._support.checks import draw_seed
 from dkae.grams import Gram
-from dkae.kernels import PairwiseKernel, Precomputed
+from dkae.kernels import (
+    ForestKernel,
+    PairwiseKernel,
+    Precomputed,
+    ProbabilisticClusterKernel,
+    TransformerKernel,
+)
 from dkae.training import Callback
 from dkae.training.batches import split_rows
+from tests.ids import plain_id
 from tests.laws.maps import (
     MAPS,
     NEW,
@@ -305,6 +313,7 @@ def test_digits_that_are_lost_are_warned_of(name):
 
 # --- gaps -----------------------------------------------------------------------------------------
 
+IDS = np.arange(10)
 GAPS = np.random.default_rng(3).random(X.shape) < 0.15
 HOLED = np.where(GAPS, np.float32(np.nan), X)
 
@@ -324,6 +333,31 @@ def test_gaps_count_as_means_and_are_filled(name, tmp_path):
     assert_same_map(load(tmp_path / "model"), model, HOLED)
     assert make(name, missing="mask").__sklearn_tags__().input_tags.allow_nan
     assert not make(name).__sklearn_tags__().input_tags.allow_nan
+
+
+@every_map
+@pytest.mark.parametrize("cache_bytes", [None, 0])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        ForestKernel(n_estimators=7, random_state=0),
+        ProbabilisticClusterKernel(3, 2, reg_covar=1e-2, random_state=0),
+        TransformerKernel(RBFSampler(random_state=0).fit(X)),
+    ],
+    ids=plain_id,
+)
+def test_features_of_rows_with_gaps_are_those_of_filled_rows(name, kernel, cache_bytes):
+    params = {"kernel": kernel, "cache_bytes": cache_bytes}
+    model = make_of_all_rows(name, missing="mask", **params).fit(HOLED)
+    filled = np.where(GAPS, model.fill_, HOLED)
+    plain = make_of_all_rows(name, **params).fit(filled)
+    grams = [m.transform(filled) @ m.transform(filled).T for m in (model, plain)]
+    if name == "autoencoder":  # whose loss leaves the gaps out
+        np.testing.assert_allclose(
+            model.prior_gram(HOLED).block(IDS), plain.prior_gram(filled).block(IDS)
+        )
+    else:
+        np.testing.assert_allclose(*grams, atol=2e-3 * np.abs(grams[1]).max())
 
 
 @every_map

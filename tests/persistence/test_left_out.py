@@ -104,9 +104,15 @@ def test_functions_are_left_out_by_name(tmp_path):
     def slow(parameters, lr):
         return torch.optim.SGD(parameters, lr=lr)
 
-    model = make(alignment=mine, optimization=Optimization(slow)).fit(X)
-    with pytest.warns(UserWarning, match="set optimizer= before you call fit again"):
+    def shaken(rows, rng):
+        return rows + rng.normal(size=rows.shape)
+
+    model = make(alignment=mine, optimization=Optimization(slow), augment=shaken).fit(X)
+    with pytest.warns(UserWarning, match="does not hold") as warned:
         loaded = save_and_load(model, tmp_path)
+    said = " ".join(str(w.message) for w in warned)
+    for name in ("alignment", "optimizer", "augment"):
+        assert f"set {name}= before you call fit again" in said
     assert_same_maps(loaded, model)
     with pytest.raises(ValueError, match="alignment='your alignment' is not known"):
         loaded.fit(X)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dkae import RowArray
-from dkae.augmentation import Jitter
+from dkae.augmentation import Jitter, make_augmentation
 from dkae.kernels import ForestKernel, PairwiseKernel, ProbabilisticClusterKernel, normalize
 from dkae.training import BatchSource
 from dkae.training.views import PassViewSource, Views, ViewSource
@@ -107,11 +107,35 @@ def test_rows_on_a_disk_and_in_chunks_are_varied_too():
     assert np.isfinite(chunks.transform(X)).all()
 
 
-def test_gaps_stay_out_of_the_loss():
-    rows = np.where(RNG.random(X.shape) < 0.2, np.nan, X)
-    for augment in ("jitter", "mixup"):
-        model = make("autoencoder", augment=augment, missing="mask", **FIT).fit(rows)
-        assert np.isfinite(model.transform(rows)).all()
+@pytest.mark.parametrize("augment", ["jitter", "mixup"])
+def test_gaps_stay_out_of_the_loss(augment):
+    rows = np.where(RNG.random(X.shape) < 0.2, np.float32(np.nan), X)
+    kernel = PairwiseKernel("rbf").fit(X)
+    source = BatchSource(
+        rows, None, np.arange(60), np.arange(0), 20, 3, np.random.default_rng(0),
+        torch.device("cpu"), np.full(5, 0.5, np.float32),
+    )  # fmt: skip
+    views = Views(make_augmentation(augment), lambda rows: kernel.on(np.nan_to_num(rows, nan=0.5)))
+    batch = ViewSource(source, views).draw()
+    missing = batch.targets.isnan()
+    assert 0.1 < missing.float().mean() < 0.5
+    assert (batch.inputs[missing] == 0.5).all()
+    assert batch.gap_weight == pytest.approx(float(missing.numel() / (~missing).sum()))
+    model = make("autoencoder", augment=augment, missing="mask", **FIT).fit(rows)
+    assert all(record["reconstruction_loss"] < 10 for record in model.history_)
+
+
+def test_an_augmentation_may_write_to_what_it_gets():
+    def in_place(rows, rng):
+        rows += 1
+        return rows
+
+    kept = X.copy()
+    for rows in (X, RowArray(X), torch.utils.data.DataLoader(torch.from_numpy(X), 20)):
+        make("autoencoder", augment=in_place, **FIT).fit(rows)
+    np.testing.assert_array_equal(X, kept)
+    a, b = (make("autoencoder", augment=f, **FIT).fit(X) for f in (in_place, lambda r, g: r + 1))
+    np.testing.assert_array_equal(a.transform(X), b.transform(X))
 
 
 @pytest.mark.parametrize("way", ["partial_fit", "loader"])
@@ -131,6 +155,11 @@ def test_views_need_a_kernel_of_new_rows():
     with pytest.raises(ValueError, match=message):
         make("autoencoder", augment="jitter").fit(X, gram=P)
     assert make("autoencoder", augment=None).fit(X, gram=P).n_iter_ > 0
+    warm = make("autoencoder", augment="jitter", warm_start=True, **FIT).fit(X)
+    with pytest.raises(ValueError, match=message):
+        warm.fit(X, gram=P)
+    with pytest.raises(ValueError, match=message):
+        warm.partial_fit(X, gram=P)
     # A Gram of a kernel is enough.
     kernel = PairwiseKernel("linear").fit(X)
     assert make("autoencoder", augment="jitter").fit(X, gram=kernel.on(X)).n_iter_ > 0

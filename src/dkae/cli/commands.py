@@ -131,8 +131,6 @@ def denoise(
     from dkae import codespace
 
     fitted = _load(model)
-    if components is None:
-        components = min(32, (map_of(fitted).n_components_ + 1) // 2)
     rows = open_rows(noisy, fitted, **given)
     shared = {name: given[name] for name in ("columns", "scale")}
     clean_rows = open_rows(clean, fitted, **shared).read().rows

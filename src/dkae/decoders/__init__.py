@@ -39,6 +39,10 @@ DECODERS: dict[str, Any] = {
 N_MLP_FROM = 8000
 
 
+#: What every decoder has; an estimator of scikit-learn has the last one.
+METHODS = ("fit", "predict", "get_params")
+
+
 def make_decoder(decoder: Any, n_rows: int, seed: int | None = None) -> Any:
     """Return the unfitted decoder that a name or a regressor stands for; a regressor is cloned.
 
@@ -48,10 +52,10 @@ def make_decoder(decoder: Any, n_rows: int, seed: int | None = None) -> Any:
         check_choice("decoder", decoder, ["auto", *DECODERS])
         name = ("mlp" if n_rows >= N_MLP_FROM else "kernel_ridge") if decoder == "auto" else decoder
         made = DECODERS[name]()
-    elif isinstance(decoder, type) or not all(hasattr(decoder, n) for n in ("fit", "predict")):
+    elif isinstance(decoder, type) or not all(hasattr(decoder, n) for n in METHODS):
         raise ValueError(
             f"decoder={shown(decoder)} must be a regressor: pass one of {', '.join(DECODERS)}, or "
-            "an object with fit(codes, rows) and predict(codes), such as KernelRidge()"
+            "an estimator with fit(codes, rows) and predict(codes), such as KernelRidge()"
         )
     else:
         made = clone(decoder)

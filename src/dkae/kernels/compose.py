@@ -133,6 +133,16 @@ class NormalizedKernel(ComposedKernel):
         b = a if Y is None else _inverse_roots(self.kernel_.on(Y))
         return a[:, None] * self.kernel_.gram(X, Y) * b
 
+    def towards(self, rows: Any) -> RowsFunction:
+        check_is_fitted(self)
+        values, b = self.kernel_.towards(rows), _inverse_roots(self.kernel_.on(rows))
+
+        def normalized(X: Any) -> Floats:
+            a = _inverse_roots(self.kernel_.on(X))
+            return finite_float32(a[:, None] * values(X) * b, str(self))
+
+        return normalized
+
     def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
         check_is_fitted(self)
         (gram,) = _grams([self.kernel_], X, cache_bytes)

@@ -174,8 +174,8 @@ def _left_out(last: Any, values: Any, missing: str | None) -> Iterator[tuple[str
     elif hasattr(last, "kernel_values") and last.kernel_ is None and values is None:
         yield "a kernel, because the model was fitted with a Gram matrix, which it lacks", attach
     optimization = getattr(last, "optimization", None)
-    for name, owner in (("alignment", last), ("optimizer", optimization)):
-        if callable(getattr(owner, name, None)):
+    for name, owner in (("alignment", last), ("optimizer", optimization), ("augment", last)):
+        if Writer().why_not(getattr(owner, name, None)) is not None:
             yield f"{name}, a function", f"set {name}= before you call fit again"
 
 

@@ -203,7 +203,8 @@ class KernelPCA(KernelMap):
         rng = np.random.default_rng(data.seed)
         decomposition = Decomposition(gram.name, self.n_components, self.center, self.solver, rng)
         if kernel is not None and kernel.has_features:
-            return decomposition.of_features(_finite(_features_of(gram, kernel, data), gram.name))
+            rows = self._kernel_rows(data.rows, kernel)
+            return decomposition.of_features(_finite(_features_of(gram, kernel, rows), gram.name))
         if isinstance(gram, MatrixGram) and gram.is_whole:
             return _of_matrix(decomposition, gram.matrix)
         if kernel is not None and not is_given and decomposition.is_dense(len(gram)):
@@ -321,10 +322,10 @@ class KernelPCA(KernelMap):
         return f"{self.n_components_} components, {self.kernel_ or 'a Gram matrix'}, {back}"
 
 
-def _features_of(gram: Gram, kernel: Any, data: TrainingData) -> Any:
+def _features_of(gram: Gram, kernel: Any, rows: Any) -> Any:
     """Return Φ of the training rows, from the Gram if that holds it."""
     known = getattr(gram, "feature_matrix", None)
-    return known() if known is not None else kernel.feature_matrix(data.rows)
+    return known() if known is not None else kernel.feature_matrix(rows)
 
 
 def _of_matrix(decomposition: Decomposition, matrix: NDArray[Any]) -> Components:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import torch
@@ -232,9 +232,15 @@ class Prefetching:
             self._ahead = None
         self.source.load_state_dict(state)
 
-    def close(self) -> None:
-        """Drop the batch that waits, and end the thread."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *error: object) -> None:
+        """Drop the batch that waits, and end the thread: nothing is read any more.
+
+        After an error the other processes may be gone, and with them what that batch waits for.
+        """
+        self._thread.shutdown(wait=kind is None, cancel_futures=True)
 
 
 def _thread() -> ThreadPoolExecutor:

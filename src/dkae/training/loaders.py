@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from dkae._support.processes import ALONE, Processes
-from dkae.augmentation import Augmentation, views_of
+from dkae.augmentation import Augmentation, with_views
 from dkae.grams import Floats
 from dkae.training.batches import Batch, draw_noise
 
@@ -145,8 +145,7 @@ class LoaderSource:
         """Return the next batch that has at least two rows."""
         seen = np.ascontiguousarray(self.seen(self._next()))
         if self.augment is not None:
-            half = len(seen) // 2
-            seen = np.concatenate([seen[:half], views_of(self.augment, seen[half:], self.rng)])
+            seen = with_views(self.augment, seen, self.rng)
         own = torch.from_numpy(seen)
         self._check_sizes(len(own))
         block = None

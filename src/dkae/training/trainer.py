@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,7 @@ def train(
     measure, listeners = make_measure(settings.alignment), [history, *callbacks]
     is_slow = isinstance(getattr(source, "X", None), RowArray) or device.type != "cpu"
     with (
-        closing(Prefetching(source)) if is_slow else nullcontext(source) as batches,
+        Prefetching(source) if is_slow else nullcontext(source) as batches,
         float32_math(),
         single_threaded_blas(device),
     ):
@@ -154,7 +154,7 @@ class Trainer:
 
     def _is_over(self) -> bool:
         """Return whether the phase ends; the callbacks of the first process decide."""
-        self.stop = self.processes.first(self.stop)
+        self.stop = self.processes.first(bool(self.stop))
         return self.stop
 
     def train_step(self, phase: Phase, batch: Batch) -> Tensor:

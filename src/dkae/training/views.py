@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
-from dkae.augmentation import Augmentation, views_of
+from dkae._support.processes import Processes
+from dkae.augmentation import Augmentation, views_of, with_views
 from dkae.grams import Floats, Gram
 from dkae.training.batches import Batch, BatchSource
-from dkae.training.distributed import check_same
 from dkae.training.fingerprint import rows_digest
 
 #: Rows, and numbers, that a pool takes from the data at most.
@@ -82,24 +83,28 @@ class ViewSource:
         n_numbers = max(1, math.prod(source.X.shape[1:]))
         n = max(source.batch_size, min(N_POOL_ROWS, N_POOL_NUMBERS // n_numbers))
         rows = self._rows(min(n, len(source.train_rows)))
-        pool = self._pool_of(np.concatenate([rows, self._views_of(rows)]))
+        views = views_of(self.views.augment, rows, source.rng)
+        pool = self._pool_of(np.concatenate([rows, views]))
         return pool, math.ceil(N_PASSES * len(pool.X) / source.batch_size)
 
     def _rows(self, n: int) -> Floats:
         return np.asarray(self.source.X[self.source.draw_rows(n)])
 
-    def _views_of(self, rows: Floats) -> Floats:
-        views = views_of(self.views.augment, rows, self.source.rng)
-        if self.source.processes.size > 1:
-            check_same(self.source.processes, {"what augment returned": rows_digest(views)})
-        return views
-
     def _pool_of(self, rows: Floats) -> BatchSource:
         source, everyone = self.source, np.arange(len(rows))
+        _check_same_rows(source.processes, rows)
         return BatchSource(
-            rows, None, everyone, everyone[:0], min(source.batch_size, len(rows)), 1, source.rng,
-            source.device, source.fill, None, source.processes,
-        )  # fmt: skip
+            X=rows,
+            gram=None,
+            train_rows=everyone,
+            held_out_rows=everyone[:0],
+            batch_size=min(source.batch_size, len(source.train_rows)),
+            steps_per_epoch=1,
+            rng=source.rng,
+            device=source.device,
+            fill=source.fill,
+            processes=source.processes,
+        )
 
 
 class PassViewSource(ViewSource):
@@ -107,5 +112,18 @@ class PassViewSource(ViewSource):
 
     def _draw_pool(self) -> tuple[BatchSource, int]:
         rows = self._rows(self.source.batch_size)
-        half = len(rows) // 2
-        return self._pool_of(np.concatenate([rows[:half], self._views_of(rows[half:])])), 1
+        return self._pool_of(with_views(self.views.augment, rows, self.source.rng)), 1
+
+
+def _check_same_rows(processes: Processes, rows: Floats) -> None:
+    """Raise if the rows of a pool differ between ranks; a thread that reads ahead may call it."""
+    if processes.size == 1:
+        return
+    digest = torch.frombuffer(bytearray.fromhex(rows_digest(rows)), dtype=torch.uint8).long()
+    digests = processes.rows(digest[None])
+    if others := (digests != digests[0]).any(dim=1).nonzero().flatten().tolist():
+        named = ", ".join(f"rank {rank}" for rank in others)
+        raise ValueError(
+            f"{named} differs from rank 0 in what augment returned: draw with the generator that "
+            "it is given, and with no other"
+        )
