@@ -401,6 +401,9 @@ def test_the_gram_of_a_kernel_does_what_the_kernel_does(name):
     assert given.kernel_ is own.kernel_ is kernel
     for mine, other in zip(results(given), results(own), strict=True):
         np.testing.assert_allclose(np.abs(mine), np.abs(other), rtol=1e-3, atol=1e-3)
+    filled = np.where(GAPS, np.nanmean(HOLED, axis=0), HOLED)
+    holed = make_of_all_rows(name, missing="mask").fit(HOLED, gram=kernel.on(filled))
+    assert holed.kernel_ is kernel
 
 
 def test_a_gram_matrix_does_what_its_kernel_does(tmp_path):

@@ -156,13 +156,12 @@ def test_chunks_are_runs_of_neighbours_and_distinct(k):
 def test_batches_that_are_fetched_ahead_are_the_same_in_every_phase():
     held_out = np.arange(50, 60)
     plain = make_source(held_out=held_out)
-    ahead = Prefetching(make_source(held_out=held_out))
-    for asked in [(True, 0.0)] * 3 + [(False, 0.0), (True, 0.5), (True, 0.5), (False, 0.0)]:
-        assert same(ahead.draw(*asked), plain.draw(*asked))
-    assert ahead.n_steps == plain.n_steps
-    for ours, theirs in zip(ahead.held_out(True), plain.held_out(True), strict=True):
-        assert same(ours, theirs)
-    ahead.close()
+    with Prefetching(make_source(held_out=held_out)) as ahead:
+        for asked in [(True, 0.0)] * 3 + [(False, 0.0), (True, 0.5), (True, 0.5), (False, 0.0)]:
+            assert same(ahead.draw(*asked), plain.draw(*asked))
+        assert ahead.n_steps == plain.n_steps
+        for ours, theirs in zip(ahead.held_out(True), plain.held_out(True), strict=True):
+            assert same(ours, theirs)
 
 
 def test_the_state_is_that_before_the_batch_that_waits():
@@ -201,23 +200,23 @@ def test_they_are_read_in_another_thread_that_has_one_of_torch_s_threads():
     torch.set_num_threads(2)
     try:
         rows = Watched()
-        source = Prefetching(make_source(rows))
-        source.draw(True, 0.0)
-        source.draw(True, 0.0)
-        source.close()
+        with Prefetching(make_source(rows)) as source:
+            source.draw(True, 0.0)
+            source.draw(True, 0.0)
+        n_read = len(rows.threads)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(n_threads)
     assert rows.threads[:2] == [("MainThread", 2), ("dkae-rows_0", 1)]
+    assert len(rows.threads) == n_read  # nobody reads on
 
 
 def test_an_error_comes_with_its_batch():
-    source = Prefetching(make_source(Watched(n_good=2)))
-    source.draw(True, 0.0)
-    source.draw(True, 0.0)
-    with pytest.raises(OSError, match="the disk is gone"):
+    with Prefetching(make_source(Watched(n_good=2))) as source:
         source.draw(True, 0.0)
-    source.close()
+        source.draw(True, 0.0)
+        with pytest.raises(OSError, match="the disk is gone"):
+            source.draw(True, 0.0)
 
 
 def test_rows_on_a_disk_train_the_model_of_rows_in_memory():

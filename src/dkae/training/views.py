@@ -124,6 +124,6 @@ def _check_same_rows(processes: Processes, rows: Floats) -> None:
     if others := (digests != digests[0]).any(dim=1).nonzero().flatten().tolist():
         named = ", ".join(f"rank {rank}" for rank in others)
         raise ValueError(
-            f"{named} differs from rank 0 in what augment returned: draw with the generator that "
-            "it is given, and with no other"
+            f"{named} differs from rank 0 in what augment returned: start all processes with the "
+            "same function, and draw with the generator that it is given"
         )
