@@ -23,7 +23,13 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
-from dkae._support.checks import check_choice, check_number, check_takes
+from dkae._support.checks import (
+    check_choice,
+    check_integer,
+    check_number,
+    check_sequence,
+    check_takes,
+)
 from dkae.grams import Floats
 
 __all__ = ["AUGMENTATIONS", "Augmentation", "Images", "Jitter", "Mixup", "make_augmentation"]
@@ -118,7 +124,8 @@ class Images(BaseEstimator):  # type: ignore[misc]
 
     def _image_shape(self, row: tuple[int, ...]) -> tuple[int, int, int]:
         """Return (channels, height, width) of rows."""
-        shape = row if self.shape is None else tuple(self.shape)
+        given = row if self.shape is None else check_sequence("shape", self.shape)
+        shape = [check_integer("each of shape", n, at_least=1) for n in given]
         if len(shape) not in (2, 3) or math.prod(shape) != math.prod(row):
             raise ValueError(
                 f"augment=Images(shape={self.shape}) does not fit rows of shape {row}: pass the "

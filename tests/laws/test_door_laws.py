@@ -21,7 +21,7 @@ from dkae.kernels import FunctionKernel, PairwiseKernel, Precomputed, normalize
 from tests.laws.maps import MAPS, NEW, TRAINED, WIDTH, D, N, P, X, every_map, make
 from tests.laws.test_kernel_laws import X as KERNEL_ROWS
 from tests.laws.test_kernel_laws import every_kernel
-from tests.laws.test_parameters_matter import PARTS
+from tests.laws.test_parameters_matter import NEEDS, PARTS
 
 # Odd values may be warned of, in any words.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -293,7 +293,7 @@ def test_odd_values_of_any_parameter(part, param):
     names = (param, f"each of {param}", "network" if part == "stack" else param)
     n_errors = 0
     for value in ODD:
-        model = make(name)
+        model = clone(make(name, **NEEDS.get(part, {})))
         model = model.set_params(**{prefix + param: value})
         n_errors += bool(error_of(lambda: model.fit(X), *names))  # noqa: B023
     assert n_errors >= 2

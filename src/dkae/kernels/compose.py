@@ -135,13 +135,13 @@ class NormalizedKernel(ComposedKernel):
 
     def towards(self, rows: Any) -> RowsFunction:
         check_is_fitted(self)
-        values, b = self.kernel_.towards(rows), _inverse_roots(self.kernel_.on(rows))
+        return partial(
+            self._towards, self.kernel_.towards(rows), _inverse_roots(self.kernel_.on(rows))
+        )
 
-        def normalized(X: Any) -> Floats:
-            a = _inverse_roots(self.kernel_.on(X))
-            return finite_float32(a[:, None] * values(X) * b, str(self))
-
-        return normalized
+    def _towards(self, values: RowsFunction, b: Floats, X: Any) -> Floats:
+        a = _inverse_roots(self.kernel_.on(X))
+        return finite_float32(a[:, None] * values(X) * b, str(self))
 
     def on(self, X: Any, cache_bytes: float | None = None) -> Gram:
         check_is_fitted(self)
