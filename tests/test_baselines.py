@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dkae import DeepKernelizedAutoencoder
 from dkae.baselines import ALPHAS, compare_with_baselines
-from dkae.grams import sample_rows
+from dkae.grams import sample_ids
 from dkae.kernels import FunctionKernel, PairwiseKernel, Precomputed, ideal_kernel
 
 NAMES = [
@@ -127,7 +127,7 @@ def oracle_model(model):
 
 def oracle_nystroem(model):
     # All rows are landmarks, so that scikit-learn has no choice.
-    features = Nystroem(gamma=GAMMA, n_components=3).fit(TRAIN[sample_rows(80, 3)])
+    features = Nystroem(gamma=GAMMA, n_components=3).fit(TRAIN[sample_ids(80, 3)])
     ridge = RidgeCV(ALPHAS).fit(features.transform(TRAIN), TRAIN)
     return features.transform(NEW), ridge.predict(features.transform(NEW))
 

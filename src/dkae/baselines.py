@@ -33,7 +33,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dkae._support.checks import check_integer
-from dkae.grams import Gram, sample_rows
+from dkae.grams import Gram, sample_ids
 from dkae.kernels import Kernel, NystroemFeatures, PairwiseKernel, gram_of
 from dkae.metrics import code_gram, compare_grams, reconstruction_error, reconstruction_r2
 from dkae.rows import as_rows, map_rows
@@ -115,7 +115,7 @@ def compare_with_baselines(
     _check_train(rows, seen, "X" if train is None else "train")
     view = _View(head, last, is_given=gram is not None)
     scored, rows = view.of(seen), view.of(rows)
-    sample = rows[sample_rows(len(rows), max_rows)]
+    sample = rows[sample_ids(len(rows), max_rows)]
     lesson = _Lesson(rows, sample, _evaluable(kernel, scored, sample), last.n_components_)
     found = [_measured(MODEL, codes, decoded, X, prior)]
     for name, fit in RIVALS.items():
@@ -202,14 +202,14 @@ def _constant(lesson: _Lesson) -> tuple[Map, Map]:
 
 def _nystroem(lesson: _Lesson) -> tuple[Map, Map]:
     sample = lesson.sample
-    landmarks = sample[sample_rows(len(sample), lesson.n_components)]
+    landmarks = sample[sample_ids(len(sample), lesson.n_components)]
     encode = NystroemFeatures(lesson.kernel, landmarks)
     return encode, RidgeCV(ALPHAS).fit(encode(sample), _flat(sample)).predict
 
 
 def _nystroem_pca(lesson: _Lesson) -> tuple[Map, Map]:
     sample = lesson.sample
-    features = NystroemFeatures(lesson.kernel, sample[sample_rows(len(sample), N_LANDMARKS)])
+    features = NystroemFeatures(lesson.kernel, sample[sample_ids(len(sample), N_LANDMARKS)])
     Z = features(sample)
     pca = PCA(min(lesson.n_components, *Z.shape), random_state=0).fit(Z)
     regression = _kernel_ridge(pca.transform(Z), _flat(sample))

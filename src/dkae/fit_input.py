@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from dkae._support.processes import Processes
-from dkae.grams import Gram, Rows
+from dkae.grams import Gram, Ids
 from dkae.statistics import Statistics
 from dkae.training.batches import BatchSource, PassSource, Source, batches_per_epoch, split_rows
 from dkae.training.callbacks import Continuation, Record
@@ -46,8 +46,8 @@ class TrainingData(NamedTuple):
     #: Gram matrix of all rows.
     prior: Gram
     #: The ids of the rows to train on, and of those that nothing is fitted to.
-    ids: Rows
-    held_out: Rows
+    ids: Ids
+    held_out: Ids
     #: Statistics of the rows to train on; None if a fit goes on, which learns none.
     known: Statistics | None
     seed: int
@@ -105,7 +105,7 @@ class FitInput:
         """Return the source of batches."""
         return np.random.default_rng(seed)
 
-    def split(self, n: int, fraction: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    def split(self, n: int, fraction: float, rng: np.random.Generator) -> tuple[Ids, Ids]:
         """Return the ids of rows to train on, and of those to hold out."""
         return split_rows(n, fraction, rng)
 

@@ -34,7 +34,7 @@ from dkae.rows import RowArray, indexable
 __all__ = ["CombinedGram", "FeatureGram", "Gram", "GramLike", "MatrixGram", "RowsGram", "as_gram"]
 
 Floats = NDArray[np.float32]
-Rows = NDArray[np.intp]
+Ids = NDArray[np.intp]
 
 #: Rows of the blocks along the diagonal.
 N_DIAGONAL_ROWS = 64
@@ -63,7 +63,7 @@ class Gram(ABC):
         """Return the number n of rows."""
 
     @abstractmethod
-    def block(self, rows: Rows, columns: Rows | None = None) -> NDArray[Any]:
+    def block(self, rows: Ids, columns: Ids | None = None) -> NDArray[Any]:
         """Return the entries of all pairs of `rows` and `columns`; of `rows` alone without them."""
 
     def diagonal(self) -> NDArray[Any]:
@@ -118,7 +118,7 @@ class RowsGram(Gram):
         shape = getattr(self.rows, "shape", None)  # a sparse matrix has no length
         return int(shape[0]) if shape else len(self.rows)
 
-    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
+    def block(self, rows: Ids, columns: Ids | None = None) -> Floats:
         others = None if columns is None else self.rows[columns]
         return self.between(self.rows[rows], others)
 
@@ -158,7 +158,7 @@ class MatrixGram(Gram):
         The rows of the matrix to use; all by default.
     """
 
-    def __init__(self, matrix: NDArray[Any], ids: Rows | None = None, kernel: Any = None) -> None:
+    def __init__(self, matrix: NDArray[Any], ids: Ids | None = None, kernel: Any = None) -> None:
         self.matrix = matrix
         self.ids = np.arange(len(matrix)) if ids is None else ids
         #: Whether these are all rows of the matrix, in its order.
@@ -168,7 +168,7 @@ class MatrixGram(Gram):
     def __len__(self) -> int:
         return len(self.ids)
 
-    def block(self, rows: Rows, columns: Rows | None = None) -> NDArray[Any]:
+    def block(self, rows: Ids, columns: Ids | None = None) -> NDArray[Any]:
         columns = rows if columns is None else columns
         return self.matrix[np.ix_(self.ids[rows], self.ids[columns])]
 
@@ -193,7 +193,7 @@ class CombinedGram(Gram):
     def __len__(self) -> int:
         return len(self.grams[0])
 
-    def block(self, rows: Rows, columns: Rows | None = None) -> NDArray[Any]:
+    def block(self, rows: Ids, columns: Ids | None = None) -> NDArray[Any]:
         blocks = (_as_reals(gram.block(rows, columns)) for gram in self.grams)
         return np.asarray(self.combine(*blocks))
 
@@ -201,7 +201,7 @@ class CombinedGram(Gram):
 class _Part(Gram):
     """Some rows of a Gram."""
 
-    def __init__(self, gram: Gram, ids: Rows) -> None:
+    def __init__(self, gram: Gram, ids: Ids) -> None:
         self.gram = gram
         self.ids = ids
         self.name = gram.name
@@ -210,7 +210,7 @@ class _Part(Gram):
     def __len__(self) -> int:
         return len(self.ids)
 
-    def block(self, rows: Rows, columns: Rows | None = None) -> NDArray[Any]:
+    def block(self, rows: Ids, columns: Ids | None = None) -> NDArray[Any]:
         return self.gram.block(self.ids[rows], None if columns is None else self.ids[columns])
 
 
@@ -225,7 +225,7 @@ class _Blocks(Gram):
     def __len__(self) -> int:
         return len(self.source)
 
-    def block(self, rows: Rows, columns: Rows | None = None) -> NDArray[Any]:
+    def block(self, rows: Ids, columns: Ids | None = None) -> NDArray[Any]:
         return real_numbers(self.source.block(rows, columns), f"{self.name}.block")
 
 
@@ -277,14 +277,14 @@ def _as_reals(block: NDArray[Any]) -> NDArray[Any]:
 # --- checks --------------------------------------------------------------------------------------
 
 
-def read_block(gram: Gram, rows: Rows, columns: Rows | None = None) -> Floats:
+def read_block(gram: Gram, rows: Ids, columns: Ids | None = None) -> Floats:
     """Return the block of some rows and columns in float32, checked."""
     block = finite_float32(gram.block(rows, columns), gram.name)
     check_block_shape(block, rows, columns, gram.name)
     return block
 
 
-def check_block_shape(block: NDArray[Any], rows: Rows, columns: Rows | None, name: str) -> None:
+def check_block_shape(block: NDArray[Any], rows: Ids, columns: Ids | None, name: str) -> None:
     """Raise if an array is not the block of these rows and columns."""
     expected = (len(rows), len(rows if columns is None else columns))
     if block.shape != expected:
@@ -341,7 +341,7 @@ def asymmetry_of(matrix: NDArray[Any]) -> tuple[float, float]:
     return asymmetry, largest
 
 
-def sample_rows(n: int, at_most: int) -> Rows:
+def sample_ids(n: int, at_most: int) -> Ids:
     """Return at most `at_most` distinct ids below n, the same at every call."""
     return np.sort(np.random.default_rng(0).choice(n, min(n, at_most), replace=False))
 

@@ -26,11 +26,11 @@ from dkae.grams import (
     FeatureGram,
     Floats,
     Gram,
-    Rows,
+    Ids,
     check_block,
     finite_float32,
     read_block,
-    sample_rows,
+    sample_ids,
 )
 from dkae.kernels import Kernel, gram_of, is_fitted, make_kernel
 from dkae.metrics import Quality, compare_grams
@@ -195,8 +195,8 @@ class KernelMap(
         ids = self._sample_ids(data)
         return data.rows[ids], read_block(data.prior, ids)
 
-    def _sample_ids(self, data: TrainingData) -> Rows:
-        ids: Rows = np.sort(data.ids[sample_rows(len(data.ids), N_SAMPLE_ROWS)])
+    def _sample_ids(self, data: TrainingData) -> Ids:
+        ids: Ids = np.sort(data.ids[sample_ids(len(data.ids), N_SAMPLE_ROWS)])
         return ids
 
     def _finish(self, outcome: History, quality: Quality | None) -> Self:
@@ -280,7 +280,7 @@ class KernelMap(
         """Check the block of a few training rows."""
         check_block(read_block(data.prior, self._sample_ids(data)), data.prior.name)
 
-    def _fit_prior(self, rows: Any, y: object, gram: Any, ids: Rows) -> Gram:
+    def _fit_prior(self, rows: Any, y: object, gram: Any, ids: Ids) -> Gram:
         """Fit the kernel to the rows to train on, and return the Gram matrix of all rows."""
         if gram is not None:
             prior = self._given_prior(gram, rows)

@@ -23,7 +23,7 @@ from dkae._support.checks import check_integer
 from dkae.alignment import offdiagonal
 from dkae.decoders.base import held_out_mask
 from dkae.decoders.ridge import fit_ridge
-from dkae.grams import Floats, sample_rows
+from dkae.grams import Floats, sample_ids
 from dkae.networks import VARIANCE
 
 Doubles = NDArray[np.float64]
@@ -73,7 +73,7 @@ def choose_width(
 
     `seen` are standardised rows, `prior` returns the Gram matrix of those of some ids.
     """
-    sample = sample_rows(len(codes), N_CHOICE_ROWS)
+    sample = sample_ids(len(codes), N_CHOICE_ROWS)
     if len(sample) < 2 * 8:
         return n_components // 4
     held_out = held_out_mask(len(sample))

@@ -23,7 +23,7 @@ from dkae._support.devices import choose_device, float32_math
 from dkae._support.processes import Processes, joined
 from dkae.decoders import is_trained, make_decoder
 from dkae.fit_input import FitInput, LoaderInput, PartInput, TrainingData
-from dkae.grams import Floats, Rows, sample_rows
+from dkae.grams import Floats, Ids, sample_ids
 from dkae.kernel_map import LOGGER, KernelMap
 from dkae.kernels import Kernel, NystroemFeatures
 from dkae.linear_path import check_width, choose_width, make_path
@@ -276,7 +276,7 @@ class InvertibleNystroem(KernelMap):
     def _learn_from_sample(self, decoder: Any, data: TrainingData, *, is_warm: bool) -> None:
         """Compute the map, unless it goes on, and fit the decoder or start it."""
         at_most = min(N_FIT_ROWS, max(2, N_FIT_NUMBERS // max(1, self.row_shape_[0])))
-        ids = np.sort(data.ids)[sample_rows(len(data.ids), at_most)]
+        ids = np.sort(data.ids)[sample_ids(len(data.ids), at_most)]
         rows = np.ascontiguousarray(data.rows[ids])
         codes = self._encode(rows) if is_warm else self._compute_map(rows, data)
         if is_trained(decoder):
@@ -328,7 +328,7 @@ class InvertibleNystroem(KernelMap):
         if self.n_linear is not None:
             return check_width(self.n_linear, n_components)
 
-        def prior(ids: Rows) -> Floats:
+        def prior(ids: Ids) -> Floats:
             gram = kernel.gram(seen[ids])
             return KernelCenterer().fit_transform(gram) if self.center else gram
 

@@ -13,7 +13,7 @@ from dkae._support.checks import warn_caller
 from dkae._support.processes import present
 from dkae.rows import chunks_of
 
-Rows = NDArray[np.integer[Any]]
+Ids = NDArray[np.integer[Any]]
 
 #: Features share a unit if the tenth percentile of their ranges is this part of the largest one.
 #: Images and series have 0.3 to 1 (a border pixel is seldom hit, but then in full); tables of
@@ -46,7 +46,7 @@ class Statistics(NamedTuple):
     n_rows: Any
 
     @classmethod
-    def of(cls, X: Any, ids: Rows | None = None) -> Statistics:
+    def of(cls, X: Any, ids: Ids | None = None) -> Statistics:
         """Read the rows, or those of some ids, once, chunk by chunk; each process its share."""
         n_rows = len(X) if ids is None else len(ids)
         own = present().part(n_rows)
@@ -143,7 +143,7 @@ class Statistics(NamedTuple):
         return float(1 / np.square(self.shares).sum())
 
 
-def _in_parts(ids: Rows, shape: tuple[int, ...]) -> Iterator[Rows]:
+def _in_parts(ids: Ids, shape: tuple[int, ...]) -> Iterator[Ids]:
     n = max(1, N_CHUNK_NUMBERS // max(1, int(np.prod(shape))))
     return (ids[i : i + n] for i in range(0, len(ids), n))
 

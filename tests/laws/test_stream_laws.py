@@ -53,13 +53,13 @@ class Watching(Callback):
 
     def on_train_begin(self, trainer):
         source = getattr(trainer.source, "source", trainer.source)
-        draw, self.ids = source.draw_rows, []
+        draw, self.ids = source.draw_ids, []
 
         def watched(k):
             self.ids.append(ids := draw(k))
             return ids
 
-        source.draw_rows = watched
+        source.draw_ids = watched
 
 
 # --- parts ----------------------------------------------------------------------------------------

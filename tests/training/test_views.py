@@ -80,7 +80,7 @@ def test_the_state_is_enough_to_go_on(n):
 
 def test_a_pass_has_views_in_place_of_every_second_row():
     class Pass(BatchSource):
-        def draw_rows(self, k):
+        def draw_ids(self, k):
             return np.arange(10, 19)
 
     kernel = KERNELS["rbf"].fit(X)

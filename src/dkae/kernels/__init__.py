@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel as _GPKernel
 
 from dkae._support.checks import check_choice, shown
-from dkae.grams import Gram, as_gram, sample_rows
+from dkae.grams import Gram, as_gram, sample_ids
 from dkae.kernels.base import Kernel
 from dkae.kernels.cluster import ProbabilisticClusterKernel
 from dkae.kernels.compose import normalize
@@ -136,7 +136,7 @@ def gram_of(gram: Any, X: Any) -> Gram:
 
 def _is_of(gram: Gram, X: Any) -> bool:
     """Return whether the kernel of a Gram has its entries on a few of the rows X."""
-    rows = sample_rows(len(gram), N_COMPARED_ROWS)
+    rows = sample_ids(len(gram), N_COMPARED_ROWS)
     block = np.asarray(gram.block(rows), dtype=np.float64)
     try:
         values = gram.kernel.values(as_rows(X)[rows])

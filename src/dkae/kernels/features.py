@@ -23,7 +23,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from dkae._support.arrays import naming
 from dkae._support.checks import check_number, shown
 from dkae._support.processes import present
-from dkae.grams import FeatureGram, Floats, Gram, Rows, RowsGram, finite_float32, sample_rows
+from dkae.grams import FeatureGram, Floats, Gram, Ids, RowsGram, finite_float32, sample_ids
 from dkae.kernels.base import Kernel
 from dkae.rows import RowArray, as_rows, chunks_of, indexable, is_row_array
 
@@ -74,7 +74,7 @@ class FeatureKernel(Kernel):
         if cache_bytes is not None:
             budget = check_number("cache_bytes", cache_bytes, 0)
         rows = indexable(X)
-        sample = self._gram_of(describe(_take(rows, sample_rows(n, N_SAMPLE_ROWS))))
+        sample = self._gram_of(describe(_take(rows, sample_ids(n, N_SAMPLE_ROWS))))
         n_bytes = sum(a.nbytes for a in to_arrays(sample.rows).values()) / len(sample) * n
         is_held = all(present().gather(n_bytes <= budget))  # by all processes, or by none
         LOGGER.info(
@@ -112,7 +112,7 @@ class ComputedGram(RowsGram):
         super().__init__(rows, gram.function, gram.name, gram.kernel)
         self.describe = describe
 
-    def block(self, rows: Rows, columns: Rows | None = None) -> Floats:
+    def block(self, rows: Ids, columns: Ids | None = None) -> Floats:
         others = None if columns is None else _take(self.rows, columns)
         return self.between(_take(self.rows, rows), others)
 
@@ -193,7 +193,7 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], like: Any) -> Any:
     return like.from_arrays(arrays) if hasattr(like, "from_arrays") else arrays["array"]
 
 
-def _take(X: Any, ids: Rows) -> Any:
+def _take(X: Any, ids: Ids) -> Any:
     """Return some rows of an array, a table, a list or a sparse matrix."""
     if isinstance(X, np.ndarray | RowArray):
         return X[ids]

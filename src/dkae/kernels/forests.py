@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from dkae._support.arrays import naming, smallest_integers
 from dkae._support.checks import check_integer, check_state, draw_seed, shown
 from dkae._support.processes import present
-from dkae.grams import Floats, RowsGram, sample_rows
+from dkae.grams import Floats, RowsGram, sample_ids
 from dkae.kernels.base import vectors
 from dkae.kernels.features import FeatureKernel, by_chunks, check_fitted
 from dkae.rows import RowArray, as_rows, is_row_array
@@ -85,7 +85,7 @@ class ForestKernel(FeatureKernel):
         )
         rows = vectors(as_rows(X))
         if isinstance(rows, RowArray) or is_row_array(X):
-            rows = rows[sample_rows(len(rows), N_FIT_ROWS)]
+            rows = rows[sample_ids(len(rows), N_FIT_ROWS)]
         with naming("X", X):
             self.forest_ = forest.fit(rows)
         return self

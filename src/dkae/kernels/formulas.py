@@ -43,7 +43,7 @@ from torch.nn import functional as F
 from dkae._support.arrays import check_magnitude, largest_entry, naming, real_numbers
 from dkae._support.checks import check_choice, check_number
 from dkae._support.devices import float32_math
-from dkae.grams import Floats, finite_float32, sample_rows
+from dkae.grams import Floats, finite_float32, sample_ids
 from dkae.kernels.base import vectors
 from dkae.rows import as_rows
 
@@ -224,7 +224,7 @@ def _scale_gamma(X: Floats) -> float:
 
 def _sample(X: Floats) -> NDArray[Any]:
     """Return a sample of the rows, checked."""
-    rows = _checked(X[sample_rows(len(X), N_MEDIAN_ROWS)])
+    rows = _checked(X[sample_ids(len(X), N_MEDIAN_ROWS)])
     check_magnitude(rows, "X")
     if 0 < largest_entry(rows) < LEAST:
         raise ValueError(

@@ -18,8 +18,8 @@ from dkae.grams import (
     N_CHUNK_ROWS,
     Floats,
     Gram,
+    Ids,
     MatrixGram,
-    Rows,
     RowsGram,
     asymmetry_of,
     check_symmetry,
@@ -60,7 +60,7 @@ class KnownRowsKernel(Kernel):
         self._values, self._what, self._ids = values, what, ids
         return self
 
-    def _find(self, X: Any) -> Rows:
+    def _find(self, X: Any) -> Ids:
         """Return the id of each row of X."""
         check_is_fitted(self)
         X, n_known = as_rows(X), len(self._values)

@@ -39,7 +39,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dkae._support.arrays import smallest_integers
-from dkae.grams import Floats, Rows
+from dkae.grams import Floats, Ids
 from dkae.kernels.features import from_arrays, to_arrays
 from dkae.kernels.mixtures import Mixtures, equal_sizes, linear_form, moments_of, posteriors
 
@@ -74,7 +74,7 @@ class CompactPosteriors:
         """1 / √Z, with Z the number of mixtures."""
         return np.float32(1 / math.sqrt(self.top.shape[1]))
 
-    def __getitem__(self, rows: Rows | slice) -> CompactPosteriors:
+    def __getitem__(self, rows: Ids | slice) -> CompactPosteriors:
         return replace(self, top=self.top[rows], rest=self.rest[rows])
 
     @staticmethod

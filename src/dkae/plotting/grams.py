@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from dkae.grams import sample_rows
+from dkae.grams import sample_ids
 from dkae.kernels import gram_of
 from dkae.plotting.display import Display, check_labels, check_named, names_of
 
@@ -61,7 +61,7 @@ class GramDisplay(Display):
         the rows of X, an array or a Gram; needed if the model was fitted with a matrix.
         """
         check_is_fitted(model)
-        rows, classes = sample_rows(len(X), N_ROWS), None
+        rows, classes = sample_ids(len(X), N_ROWS), None
         if y is not None:
             labels = check_labels(y, len(X))
             rows = rows[np.argsort(labels[rows], kind="stable")]

@@ -21,7 +21,7 @@ from dkae.grams import (
     asymmetry_of,
     check_symmetry,
     read_block,
-    sample_rows,
+    sample_ids,
 )
 from dkae.spectral.eigensolver import Eigenpairs, Multiply, dense_eigenpairs, largest_eigenpairs
 from dkae.spectral.operators import centered_product, gram_product, mean_of_rows, times
@@ -76,7 +76,7 @@ class Decomposition:
         if self.is_dense(n):
             pairs = self._whole(_block(matrix, np.arange(n)), dtype)
         else:
-            self._whole(_block(matrix, sample_rows(n, N_SAMPLE_ROWS)), dtype)
+            self._whole(_block(matrix, sample_ids(n, N_SAMPLE_ROWS)), dtype)
             product = partial(centered_product if self.center else gram_product, matrix)
             pairs = self._largest(product, n, np.float64)
         # Centred eigenvectors sum to 0: of all the terms of a centred Gram only the means of its

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from dkae._support.checks import check_choice, check_integer
 from dkae._support.processes import ALONE, Processes
-from dkae.grams import Floats, Gram, Rows, RowsGram, read_block
+from dkae.grams import Floats, Gram, Ids, RowsGram, read_block
 from dkae.rows import RowArray
 
 #: Runs of neighbouring rows that a batch of "chunks" consists of.
@@ -76,8 +76,8 @@ class BatchSource:
     #: Gram matrix of the rows of X; None if no loss will ask for it.
     gram: Gram | None
     #: The ids of rows that may be drawn, and of those that are held out.
-    train_rows: Rows
-    held_out_rows: Rows
+    train_ids: Ids
+    held_out_ids: Ids
     #: k; all rows are taken if there are fewer.
     batch_size: int
     #: See `batches_per_epoch`.
@@ -96,8 +96,8 @@ class BatchSource:
     def __post_init__(self) -> None:
         self._shuffle = getattr(self.X, "shuffle", "rows")
         if self._shuffle == "chunks":
-            self.train_rows = np.sort(self.train_rows)
-        k, n = min(self.batch_size, len(self.train_rows)), self.processes.size
+            self.train_ids = np.sort(self.train_ids)
+        k, n = min(self.batch_size, len(self.train_ids)), self.processes.size
         if k % n:
             raise ValueError(
                 f"batch_size={self.batch_size} makes batches of {k} rows, which cannot be divided "
@@ -107,7 +107,7 @@ class BatchSource:
     @property
     def n_steps(self) -> int:
         """The number of batches that make an epoch."""
-        return batches_per_epoch(len(self.train_rows), self.batch_size, self.steps_per_epoch)
+        return batches_per_epoch(len(self.train_ids), self.batch_size, self.steps_per_epoch)
 
     def draw(self, with_prior: bool = True, input_noise: float = 0.0) -> Batch:
         """Return the next batch: distinct rows, independent of the batches before it.
@@ -115,20 +115,20 @@ class BatchSource:
         The rows are the same with and without the prior. With `input_noise` each row of the inputs
         gets Gaussian noise of a standard deviation of its own, drawn from U(0, input_noise).
         """
-        rows = self.draw_rows(min(self.batch_size, len(self.train_rows)))
-        shape = (len(rows), *self.X.shape[1:])
+        ids = self.draw_ids(min(self.batch_size, len(self.train_ids)))
+        shape = (len(ids), *self.X.shape[1:])
         noise = draw_noise(self.rng, shape, input_noise) if input_noise else None
-        batch = self._batch(rows, with_prior, self.processes)
+        batch = self._batch(ids, with_prior, self.processes)
         if noise is None:
             return batch
-        own = torch.from_numpy(noise[self.processes.part(len(rows))]).to(self.device)
+        own = torch.from_numpy(noise[self.processes.part(len(ids))]).to(self.device)
         return batch._replace(inputs=batch.inputs + own)
 
     def held_out(self, with_prior: bool = True) -> Iterator[Batch]:
-        n = len(self.held_out_rows)
+        n = len(self.held_out_ids)
         if n:
             n_blocks = math.ceil(n / min(self.batch_size, n))
-            blocks = np.array_split(self.held_out_rows, n_blocks)
+            blocks = np.array_split(self.held_out_ids, n_blocks)
             for block in blocks[self.processes.rank :: self.processes.size]:
                 yield self._batch(block, with_prior)
 
@@ -138,23 +138,23 @@ class BatchSource:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.rng.bit_generator.state = state
 
-    def draw_rows(self, k: int) -> Rows:
+    def draw_ids(self, k: int) -> Ids:
         """Return the ids of k distinct rows."""
         length = math.ceil(k / N_RUNS)
-        n_runs, n_places = math.ceil(k / length), len(self.train_rows) // length
+        n_runs, n_places = math.ceil(k / length), len(self.train_ids) // length
         if self._shuffle == "rows" or n_places < n_runs:
             # Without replacement this is O(k) for k << n: no permutation of all n rows.
-            return self.rng.choice(self.train_rows, k, replace=False, shuffle=False)
+            return self.rng.choice(self.train_ids, k, replace=False, shuffle=False)
         starts = length * self.rng.choice(n_places, n_runs, replace=False, shuffle=False)
-        if n_left := len(self.train_rows) - length * n_places:  # or the last rows never came
+        if n_left := len(self.train_ids) - length * n_places:  # or the last rows never came
             starts += self.rng.integers(n_left + 1)
         # The first run may be any; numpy puts the last of all places in the last one.
-        rows: Rows = self.train_rows[(starts[:, None] + np.arange(length)).ravel()[-k:]]
-        return rows
+        ids: Ids = self.train_ids[(starts[:, None] + np.arange(length)).ravel()[-k:]]
+        return ids
 
-    def _batch(self, rows: Rows, with_prior: bool = True, processes: Processes = ALONE) -> Batch:
+    def _batch(self, ids: Ids, with_prior: bool = True, processes: Processes = ALONE) -> Batch:
         """Return the batch of these rows, or the part of it that is this process's."""
-        own = rows[processes.part(len(rows))]
+        own = ids[processes.part(len(ids))]
         inputs = targets = torch.from_numpy(np.ascontiguousarray(self.X[own]))
         weight = block = None
         if self.fill is not None:
@@ -165,7 +165,7 @@ class BatchSource:
         if self.codes is not None:
             inputs = torch.from_numpy(self.codes[own])
         if with_prior and self.gram is not None:
-            block = _shared_block(self.gram, rows, processes)
+            block = _shared_block(self.gram, ids, processes)
         return Batch(inputs, targets, block, weight).to(self.device)
 
 
@@ -176,11 +176,11 @@ class PassSource(BatchSource):
     """
 
     def __post_init__(self) -> None:
-        n, least = len(self.train_rows), max(2, self.processes.size)
+        n, least = len(self.train_ids), max(2, self.processes.size)
         if n < least:
             raise ValueError(f"X has {n} rows for {self.processes.size} processes: pass more")
         self._n_parts = min(super().n_steps, n // least)
-        parts = np.array_split(self.rng.permutation(self.train_rows), self._n_parts)
+        parts = np.array_split(self.rng.permutation(self.train_ids), self._n_parts)
         self._parts = iter([part[: len(part) - len(part) % self.processes.size] for part in parts])
 
     @property
@@ -188,7 +188,7 @@ class PassSource(BatchSource):
         """The number of batches of the pass."""
         return self._n_parts
 
-    def draw_rows(self, k: int) -> Rows:
+    def draw_ids(self, k: int) -> Ids:
         return next(self._parts)
 
 
@@ -268,17 +268,17 @@ def draw_noise(rng: np.random.Generator, shape: tuple[int, ...], largest: float)
     return noise
 
 
-def _shared_block(gram: Gram, rows: Rows, processes: Processes) -> Tensor:
+def _shared_block(gram: Gram, ids: Ids, processes: Processes) -> Tensor:
     """Return the block of some rows; each process computes its rows of it."""
     if processes.size == 1:
-        return torch.from_numpy(read_block(gram, rows))
-    own = rows[processes.part(len(rows))]
+        return torch.from_numpy(read_block(gram, ids))
+    own = ids[processes.part(len(ids))]
     if isinstance(gram, RowsGram) and _are_floats(gram.rows):
         # Rows that another process has read are not read again.
         mine = torch.from_numpy(np.ascontiguousarray(gram.rows[own]))
         values = gram.between(mine.numpy(), processes.rows(mine).numpy())
         return processes.rows(torch.from_numpy(values))
-    return processes.rows(torch.from_numpy(read_block(gram, own, rows)))
+    return processes.rows(torch.from_numpy(read_block(gram, own, ids)))
 
 
 def batches_per_epoch(n_rows: int, batch_size: int, steps_per_epoch: str | int) -> int:
@@ -303,7 +303,7 @@ def batches_per_epoch(n_rows: int, batch_size: int, steps_per_epoch: str | int) 
 N_HELD_OUT_AT_MOST = 10_000
 
 
-def split_rows(n_rows: int, fraction: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
+def split_rows(n_rows: int, fraction: float, rng: np.random.Generator) -> tuple[Ids, Ids]:
     """Return the ids of rows to train on, and those of a random `fraction` to hold out."""
     # The Gram matrix of a single row is aligned with any other.
     n_held_out = max(2, math.ceil(fraction * n_rows)) if fraction else 0

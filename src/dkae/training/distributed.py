@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from dkae._support.processes import Processes
-from dkae.grams import Gram, read_block, sample_rows
+from dkae.grams import Gram, read_block, sample_ids
 from dkae.training.fingerprint import described, rows_digest
 
 #: Kernel values of so many rows with so many others are compared: less than a step computes.
@@ -117,7 +117,7 @@ def check_same_prior(processes: Processes, prior: Gram) -> None:
     if processes.size == 1:
         return
     check_same(processes, {"the number of rows of the Gram matrix": str(len(prior))})
-    rows, columns = sample_rows(len(prior), N_ROWS), sample_rows(len(prior), N_COLUMNS)
+    rows, columns = sample_ids(len(prior), N_ROWS), sample_ids(len(prior), N_COLUMNS)
     block = read_block(prior, rows, columns)
     first = processes.first_arrays({"block": block})["block"]
     differs = bool(np.abs(block - first).max() > ROUND_OFF * np.abs(first).max())

@@ -13,7 +13,7 @@ import torch
 from scipy import sparse
 from torch import Tensor, nn
 
-from dkae.grams import Floats, Gram, MatrixGram, RowsGram, read_block, sample_rows
+from dkae.grams import Floats, Gram, MatrixGram, RowsGram, read_block, sample_ids
 from dkae.rows import RowArray, chunks_of
 from dkae.training.phases import DECODER, FINE_TUNING, Settings
 
@@ -47,7 +47,7 @@ def fingerprint(
         "initial weights": _digest(weights),
         "gram": _matrix_digest(gram),
         # Kept as numbers: their last digits change with the number of threads.
-        "kernel": torch.from_numpy(read_block(gram, sample_rows(len(gram), N_KERNEL_ROWS))),
+        "kernel": torch.from_numpy(read_block(gram, sample_ids(len(gram), N_KERNEL_ROWS))),
     }
 
 
@@ -55,7 +55,7 @@ def rows_digest(X: Any) -> str:
     """Return a digest of the rows: of all in memory, of some on a disk, which may be large."""
     if not isinstance(X, RowArray) or sparse.issparse(X.source):
         return _digest(chunks_of(X, N_HASHED_NUMBERS))
-    ids = sample_rows(len(X), N_HASHED_ROWS)
+    ids = sample_ids(len(X), N_HASHED_ROWS)
     n = max(1, N_HASHED_NUMBERS // int(np.prod(X.shape[1:])))
     return _digest(X[ids[i : i + n]] for i in range(0, len(ids), n))
 
@@ -72,7 +72,7 @@ def _matrix_digest(gram: Gram) -> str | None:
         return None
     matrix = gram.matrix
     on_disk = isinstance(matrix, np.memmap)
-    rows = sample_rows(len(matrix), N_KERNEL_ROWS) if on_disk else range(len(matrix))
+    rows = sample_ids(len(matrix), N_KERNEL_ROWS) if on_disk else range(len(matrix))
     return _digest(chain([gram.ids], (matrix[i] for i in rows)))
 
 
@@ -103,7 +103,7 @@ def _readable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return an array whose bytes are its values, and that fits into memory."""
     if array.dtype.hasobject:
         return np.array(_without_addresses(repr(array.tolist())))
-    return array[sample_rows(len(array), N_KERNEL_ROWS)] if isinstance(array, np.memmap) else array
+    return array[sample_ids(len(array), N_KERNEL_ROWS)] if isinstance(array, np.memmap) else array
 
 
 def _without_addresses(text: str) -> str:

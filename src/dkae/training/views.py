@@ -82,13 +82,13 @@ class ViewSource:
         source = self.source
         n_numbers = max(1, math.prod(source.X.shape[1:]))
         n = max(source.batch_size, min(N_POOL_ROWS, N_POOL_NUMBERS // n_numbers))
-        rows = self._rows(min(n, len(source.train_rows)))
+        rows = self._rows(min(n, len(source.train_ids)))
         views = views_of(self.views.augment, rows, source.rng)
         pool = self._pool_of(np.concatenate([rows, views]))
         return pool, math.ceil(N_PASSES * len(pool.X) / source.batch_size)
 
     def _rows(self, n: int) -> Floats:
-        return np.asarray(self.source.X[self.source.draw_rows(n)])
+        return np.asarray(self.source.X[self.source.draw_ids(n)])
 
     def _pool_of(self, rows: Floats) -> BatchSource:
         source, everyone = self.source, np.arange(len(rows))
@@ -96,9 +96,9 @@ class ViewSource:
         return BatchSource(
             X=rows,
             gram=None,
-            train_rows=everyone,
-            held_out_rows=everyone[:0],
-            batch_size=min(source.batch_size, len(source.train_rows)),
+            train_ids=everyone,
+            held_out_ids=everyone[:0],
+            batch_size=min(source.batch_size, len(source.train_ids)),
             steps_per_epoch=1,
             rng=source.rng,
             device=source.device,
