@@ -11,7 +11,7 @@ import torch
 from sklearn.preprocessing import KernelCenterer
 from sklearn.utils.metaestimators import available_if
 
-from dkae._support.arrays import check_magnitude
+from dkae._support.arrays import check_magnitude, product
 from dkae._support.checks import (
     check_boolean,
     check_integer,
@@ -379,9 +379,7 @@ class InvertibleNystroem(KernelMap):
 
     def _codes(self, values: Floats, rows: Any) -> Any:
         """Return the codes of rows whose kernel values with the landmarks are known."""
-        # In torch, as the kernel is: two pools of threads would wait on each other's cores.
-        codes = (torch.from_numpy(values) @ torch.from_numpy(self.projection_)).numpy()
-        codes -= self.offset_
+        codes = product(values, self.projection_) - self.offset_
         if not self.linear_path_.shape[1]:
             return codes
         path = (self._without_gaps(rows) - self.linear_center_) @ self.linear_path_

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -126,3 +127,23 @@ def smallest_integers(values: NDArray[Any]) -> NDArray[Any]:
 def _is_named(name: str, message: str) -> bool:
     # "a" is a word of English too, and NumPy's.
     return name != "a" and bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message))
+
+
+# --- products ------------------------------------------------------------------------------------
+
+
+def product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """Return the matrix product, by torch.
+
+    Torch evaluates kernels: NumPy's threads would wait on the cores that those of torch need.
+    """
+    kind = np.result_type(a, b)
+    left, right = (torch.from_numpy(np.require(m, kind, ["W"])) for m in (a, b))
+    result: NDArray[Any] = (left @ right).numpy()
+    return result
+
+
+def eigh(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the eigenvalues of a symmetric matrix, ascending, and its eigenvectors; by torch."""
+    eigenvalues, vectors = torch.linalg.eigh(torch.from_numpy(matrix))
+    return eigenvalues.numpy(), vectors.numpy()

@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dkae._support.arrays import eigh, product
 from dkae.grams import Floats
 from dkae.kernels.base import Kernel
 
@@ -33,7 +34,7 @@ N_CHUNK_ROWS = 2048
 def root_of(gram: NDArray[Any]) -> Doubles:
     """Return R with R Rᵀ = K⁻¹, without directions that are round-off."""
     gram = gram.astype(np.float64)
-    eigenvalues, vectors = np.linalg.eigh((gram + gram.T) / 2)
+    eigenvalues, vectors = eigh((gram + gram.T) / 2)
     kept = eigenvalues > RANK_TOLERANCE * max(eigenvalues[-1], np.finfo(np.float64).tiny)
     root: Doubles = vectors[:, kept] / np.sqrt(eigenvalues[kept])
     return root
@@ -90,14 +91,15 @@ class NystroemFeatures:
 
         `values` are their kernel values, if they are known.
         """
-        moment, total = 0.0, np.zeros(self.projection.shape[1])
+        n = self.projection.shape[1]
+        moment, total = np.zeros((n, n)), np.zeros(n)
         for phi in self._features(rows, values):
-            moment = moment + phi.T @ phi
+            moment += product(phi.T, phi)
             total += phi.sum(axis=0)
         mean = total / len(rows) if self.center else np.zeros_like(total)
-        _, directions = np.linalg.eigh(moment - len(rows) * np.outer(mean, mean))
-        leading = directions[:, ::-1][:, : self.n_components]
-        self.projection, self.offset = self.projection @ leading, mean @ leading
+        _, directions = eigh(moment - len(rows) * np.outer(mean, mean))
+        leading = directions[:, ::-1][:, : self.n_components].copy()  # of positive strides
+        self.projection, self.offset = product(self.projection, leading), mean @ leading
         return self
 
     def __call__(self, X: Any, values: Floats | None = None) -> NDArray[Any]:
@@ -109,7 +111,7 @@ class NystroemFeatures:
         """Yield products of kernel values and `projection`, of a few rows at a time."""
         for part in _chunks(rows):
             found = self.values(rows[part]) if values is None else values[part]
-            yield found.astype(self.projection.dtype, copy=False) @ self.projection
+            yield product(found.astype(self.projection.dtype, copy=False), self.projection)
 
 
 def _chunks(rows: Any) -> Iterator[slice]:
