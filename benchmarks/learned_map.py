@@ -103,27 +103,30 @@ def main() -> None:
     parser.add_argument("--final", nargs="*", choices=SETTINGS, default=[])
     parser.add_argument("--images", type=Path, help="folder of the original MNIST files")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--rows", type=int, help="rows at most, for a trial")
+    parser.add_argument("--steps", type=int, default=100, help="of an epoch, for a trial")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     results = Saved(given.results, resume=given.resume)
     mnist = load_mnist20k(scaled=True)
     parts = {
-        name: (mnist.data[ids], mnist.target[ids])
+        name: (mnist.data[ids][: given.rows], mnist.target[ids][: given.rows])
         for name, ids in (("validation", mnist.validation), ("test", mnist.test))
     }
     if given.images is not None:
         parts["other images"] = read_images(given.images)
-    train = mnist.data[mnist.train], mnist.target[mnist.train]
+    train = tuple(of[mnist.train][: given.rows] for of in (mnist.data, mnist.target))
     for name in given.kernels:
         n, make = KERNELS[name]
-        kernel = make().fit(train[0])
+        kernel, n = make().fit(train[0]), min(n, len(train[0]))
         for seed in range(given.seeds):
             for setting in given.only:
                 record = f"{name} / {setting} / {seed}"
                 if record in results:
                     continue
                 shown = parts if setting in given.final else {"validation": parts["validation"]}
-                results.add(record, measure(SETTINGS[setting], n, kernel, seed, train, shown))
+                params = {**SETTINGS[setting], "steps_per_epoch": given.steps}
+                results.add(record, measure(params, n, kernel, seed, train, shown))
                 print(record, results[record], flush=True)
 
 

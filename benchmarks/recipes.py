@@ -78,6 +78,8 @@ METHODS: dict[str, Method] = {
     "InvertibleNystroem, mlp": Method(partial(_nystroem, decoder="mlp"), seconds=6.0),
     "InvertibleNystroem, no linear path": Method(partial(_nystroem, n_linear=0)),
     AUTOENCODER: Method(_autoencoder, 3, 35.0, is_learned=True),
+    f"{AUTOENCODER}, mixup": Method(partial(_autoencoder, augment="mixup"), 1, 35.0, True),
+    f"{AUTOENCODER}, jitter": Method(partial(_autoencoder, augment="jitter"), 1, 35.0, True),
     PLAIN: Method(
         partial(_autoencoder, alignment_weight=0), 3, 25.0, is_learned=True, sees_kernel=False
     ),
@@ -126,7 +128,7 @@ def measure(job: Job, *, is_toy: bool = False) -> dict[str, Any]:
         model.set_params(max_iter=1, decoder_max_iter=1)
     fit_seconds, _ = timed(lambda: model.fit(parts.train))
     costs = _costs(model, parts.test)
-    if METHODS[job.method].sees_kernel and job.method != AUTOENCODER:
+    if METHODS[job.method].sees_kernel and not METHODS[job.method].is_learned:
         costs["numbers"] += numbers_of_kernel(first)
     common = {"accuracy": accuracy(model, parts), "fit_seconds": fit_seconds, **costs}
     return {

@@ -29,6 +29,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "maps": benchmark_blocks.maps,
     "memory": benchmark_blocks.memory,
     "mnist-recipes": benchmark_blocks.mnist_recipes,
+    "learned-map": benchmark_blocks.learned_map,
     "nystroem-quality": benchmark_blocks.nystroem_quality,
     "nystroem-speed": benchmark_blocks.nystroem_speed,
     "quickstart": benchmark_blocks.quickstart,

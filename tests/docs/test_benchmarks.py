@@ -82,6 +82,13 @@ def test_mnist_recipes(run, tabled):
     assert f"rbf, {method}" in tabled("mnist-recipes")
 
 
+def test_learned_map(run, tabled):
+    options = ("--rows", 150, "--kernels", "rbf", "--only", "20 epochs, views", "--steps", 1)
+    found, _ = run("learned_map", *options)
+    assert found["rbf / 20 epochs, views / 0"]["validation"]["alignment_loss"] > 0
+    assert "| rbf | 20 epochs, views |" in tabled("learned-map")
+
+
 def test_quickstart(run, tabled):
     found, _ = run("quickstart", "--rows", 150, "--epochs", 1)
     assert found["constant kernel"]["centered_alignment"] == 0
