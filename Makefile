@@ -30,7 +30,7 @@ study: $(READY) ## every table and figure of the paper at the scale laptop: hour
 
 # Waiting threads of OpenMP sleep after a short spin, unless you have decided how they wait.
 ifeq ($(GOMP_SPINCOUNT)$(OMP_WAIT_POLICY)$(OMP_NUM_THREADS),)
-export GOMP_SPINCOUNT := 10000
+export GOMP_SPINCOUNT := 1000
 export OPENBLAS_THREAD_TIMEOUT := 4
 endif
 

@@ -30,7 +30,7 @@ def calm_spinning() -> None:
     that are set in the environment win.
     """
     if not any(name in os.environ for name in _WAITING):
-        os.environ["GOMP_SPINCOUNT"] = "10000"
+        os.environ["GOMP_SPINCOUNT"] = "1000"
         os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # the least: 2⁴ cycles
 
 
